@@ -153,8 +153,5 @@ def mean_field_equation(
     terms: list[Term] = [Advection(mesh, velocity.restricted_to_mass, nonnegative=True), near_uniform]
     if reaction is not None:
         terms.append(reaction)
-    return Equation(
-        terms=terms,
-        stiff=Diffusion(mesh, noise, nonnegative=True) if noise > 0 else None,
-        limit=limit_positivity,
-    )
+    diffusion = [Diffusion(mesh, noise, nonnegative=True)] if noise > 0 else []
+    return Equation(mesh, [*terms, *diffusion], limit=limit_positivity)

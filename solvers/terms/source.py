@@ -50,7 +50,7 @@ class Source:
     >>> import numpy as np
     >>> from solvers import Equation, Source, solve
     >>> logistic = Source(lambda t, u: u * (1 - u), fastest=1.0)
-    >>> solution = solve(Equation([logistic]), [0.5], (0, 1), rtol=1e-8)
+    >>> solution = solve(Equation(None, [logistic]), [0.5], (0, 1), rtol=1e-8)
     >>> bool(abs(solution.u[-1, 0] - 1 / (1 + np.exp(-1))) < 1e-8)
     True
     """

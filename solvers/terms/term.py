@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from copy import copy
 from typing import Protocol
 
 from ..mesh.checks import takes
@@ -41,7 +42,7 @@ class Term(Protocol):  # numpydoc ignore=PR01
     ...
     ...     def rate(self, dt, rate):
     ...         rate -= 5 * self.excess
-    >>> solution = solve(Equation([Relaxation()]), [2.0], (0, 1), rtol=1e-6)
+    >>> solution = solve(Equation(None, [Relaxation()]), [2.0], (0, 1), rtol=1e-6)
     >>> bool(abs(solution.u[-1, 0] - (1 + np.exp(-5))) < 1e-6)
     True
     """
@@ -109,7 +110,7 @@ class StiffTerm(Protocol):  # numpydoc ignore=PR01
     ...
     ...     def rate(self, dt, rate):
     ...         rate -= 1000 * self.values
-    >>> equation = Equation([lambda t, u: 0 * u + 1000], Decay())
+    >>> equation = Equation(None, [lambda t, u: 0 * u + 1000, Decay()])
     >>> solution = solve(equation, [0.0], (0, 1), method="ark4")
     >>> bool(abs(solution.u[-1, 0] - 1) < 1e-4) and solution.steps < 100
     True
@@ -162,6 +163,12 @@ class TimeArgumentAdapter:
     def __init__(self, term: StiffTerm) -> None:
         self._term = term
         self._longest_takes_time, self._step_takes_time = takes(term.longest_step, 2), takes(term.step, 4)
+
+    def of(self, term: StiffTerm) -> TimeArgumentAdapter:
+        """Return an adapter of a copy of the term, whose methods have the same signatures."""
+        adapter = copy(self)
+        adapter._term = term
+        return adapter
 
     def longest_step(self, time: float, values: Floats) -> Step:
         """Return the longest step that the stiff term allows for ``values`` at a time, by its ``longest_step``."""

@@ -5,9 +5,10 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from copy import copy
 from functools import reduce
-from typing import Any, TypeGuard
+from typing import TYPE_CHECKING, Any, TypeGuard
 
 import numpy as np
+import numpy.typing as npt
 
 from ..backends import backend_for, formulas
 from ..mesh.checks import check_call, is_same
@@ -18,23 +19,24 @@ from ..terms.stiff_sum import StiffSum
 from ..terms.term import Step, StiffTerm, Term, TimeArgumentAdapter
 from .checks import check_methods
 
+if TYPE_CHECKING:
+    from scipy.sparse import csr_matrix
+    from scipy.sparse.linalg import LinearOperator
+
 
 class Equation:
     """Evolution equation ∂ₜu = Σ explicit terms + Σ stiff terms.
 
-    ``Equation(mesh, [term, …])`` sorts the terms: those with a step of their own (methods ``longest_step`` and
-    ``step``) are stiff. ``Equation(terms, stiff)`` has explicit terms and one stiff term.
+    Terms with a step of their own (methods ``longest_step`` and ``step``) are stiff. Several stiff terms are implicit
+    together; methods with splitting apply them in turn.
 
     Parameters
     ----------
-    terms : Mesh or sequence
-        The mesh of all terms, followed by the list of terms. Or a list of terms, which are explicit if ``stiff`` is
-        given; else :func:`~solvers.solve` sorts them. A term is an object of this package, a plain function f(t, u) →
-        ∂ₜu, or an object of your own, a :class:`~solvers.Term`.
-    stiff : sequence or term, optional
-        After a mesh, the list of all terms. Else the stiff term, such as a :class:`~solvers.StiffTerm` of your own; by
-        default no term is stiff. Several stiff terms after a mesh are implicit together; methods with splitting
-        apply them in turn.
+    mesh : Mesh or None
+        Mesh of all terms. None for a system without a mesh, or for the mesh of the terms.
+    terms : sequence
+        Terms of the sum, in any order. A term is an object of this package, a plain function f(t, u) → ∂ₜu, or an
+        object of your own, a :class:`~solvers.Term` or a :class:`~solvers.StiffTerm`.
     limit : callable, optional
         Function that changes u in place, such as :func:`~solvers.limit_positivity`, after each stage of "euler",
         "ssprk2" and "ssprk3", after each step of other methods. With a limit, ``method="auto"`` is "ssprk3".
@@ -53,8 +55,8 @@ class Equation:
     Raises
     ------
     TypeError
-        If the list of terms is missing, or an object in it is no term, as a class in place of an instance is, or a
-        function of other arguments than (t, u), or ``limit`` is no function of u.
+        If ``mesh`` is neither a mesh nor None, ``terms`` no list, or an object in it no term, as a class in place of an
+        instance is, or a function of other arguments than (t, u), or ``limit`` is no function of u.
     ValueError
         If terms are on different meshes.
 
@@ -78,28 +80,165 @@ class Equation:
 
     def __init__(
         self,
-        terms: Mesh | Sequence[Term],
-        stiff: StiffTerm | Sequence[Any] | None = None,
+        mesh: Mesh | None,
+        terms: Sequence[Term | StiffTerm | Callable[[float, Floats], Floats]],
+        *,
         limit: Callable[[Floats], None] | None = None,
     ) -> None:
-        self.mesh = terms if isinstance(terms, Mesh) else None
-        if isinstance(terms, Mesh):
-            if not isinstance(stiff, Sequence):
-                raise TypeError(f"terms = {type(stiff).__name__}: expected a list of terms after the mesh")
-            terms, stiff = _split_terms(stiff)
+        if mesh is not None and not isinstance(mesh, Mesh):
+            raise TypeError(f"mesh = {type(mesh).__name__}: expected a Mesh, or None, before the list of terms")
         if not isinstance(terms, Sequence):
             raise TypeError(f"terms = {type(terms).__name__}: expected a list of terms")
-        self.terms: Sequence[Term] = tuple(Source(term) if _is_function(term) else term for term in terms)
-        for number, term in enumerate(self.terms):
-            check_methods(f"terms[{number}]", term, ("prepare", "rate"))
-        if stiff is not None:
-            check_methods("stiff", stiff, ("longest_step", "step"))
-        self.stiff: StiffTerm | None = stiff  # type: ignore[assignment]  # checked above
-        self.mesh = _common_mesh(self.mesh, (*self.terms, *getattr(stiff, "terms", (stiff,))))
+        each = [Source(term) if _is_function(term) else term for term in terms]
+        for number, term in enumerate(each):
+            if not _is_stiff(term):
+                check_methods(f"terms[{number}]", term, ("prepare", "rate"))
         if limit is not None:
             check_call("limit", limit, "u")
-        self.limit = limit
-        self._stepping = None if stiff is None else TimeArgumentAdapter(self.stiff)  # type: ignore[arg-type]  # checked above
+        stiff: list[Any] = [term for term in each if _is_stiff(term)]
+        self.mesh, self.limit = _common_mesh(mesh, each), limit
+        self.terms: tuple[Term, ...] = tuple(term for term in each if not _is_stiff(term))  # type: ignore[misc]  # checked
+        self.stiff: StiffTerm | None = StiffSum(stiff) if len(stiff) > 1 else stiff[0] if stiff else None
+        self._stepping = None if self.stiff is None else TimeArgumentAdapter(self.stiff)
+
+    def __call__(self, t: float, u: npt.ArrayLike) -> Floats:
+        """Return the rate of change ∂ₜu, as :meth:`rate`.
+
+        Parameters
+        ----------
+        t : float
+            Time.
+        u : (cells,), (fields, cells) or (fields·cells,) array
+            State.
+
+        Returns
+        -------
+        array of the shape of u
+            Rate of change.
+        """
+        return self.rate(t, u)
+
+    def rate(self, t: float, u: npt.ArrayLike) -> Floats:
+        """Return the rate of change ∂ₜu of a state by all terms, with the data of the boundary.
+
+        An equation is a function (t, u) → ∂ₜu for :func:`scipy.integrate.solve_ivp`.
+
+        Parameters
+        ----------
+        t : float
+            Time.
+        u : (cells,), (fields, cells) or (fields·cells,) array
+            State; a flat one of several fields holds one field after the other.
+
+        Returns
+        -------
+        array of the shape of u
+            Rate of change.
+
+        Raises
+        ------
+        TypeError
+            If u does not hold real numbers.
+        ValueError
+            If u has another number of cells than the mesh, or the stiff term has steps but no rate of change.
+
+        Examples
+        --------
+        >>> import numpy as np
+        >>> from scipy.integrate import solve_ivp
+        >>> from solvers import Diffusion, Equation, circle
+        >>> mesh = circle(64)
+        >>> equation = Equation(mesh, [Diffusion(mesh, 1.0)])
+        >>> found = solve_ivp(equation, (0, 1), mesh.centers[:, 0], method="BDF", jac=equation.jacobian, rtol=1e-8)
+        >>> bool(abs(found.y[:, -1] - np.exp(-1) * mesh.centers[:, 0]).max() < 1e-5)
+        True
+        """
+        from .runge_kutta.semi_discrete import SemiDiscrete
+
+        return SemiDiscrete(self).full(t, self._state(u)).reshape(np.shape(u))
+
+    def jacobian(self, t: float, u: npt.ArrayLike) -> csr_matrix:
+        """Return the derivative of the rate of change by u as a sparse matrix.
+
+        The matrix of a stiff term is its own. Other terms have central difference quotients: of few evaluations where
+        the rate in a cell depends on the cells nearby alone, else of two for each number of u.
+
+        Parameters
+        ----------
+        t : float
+            Time.
+        u : (cells,), (fields, cells) or (fields·cells,) array
+            State of n numbers.
+
+        Returns
+        -------
+        scipy.sparse.csr_matrix
+            Matrix (n, n), with one field after the other.
+
+        Examples
+        --------
+        The steady state of ∂ₜu = Δu + 1 between ends held at 0 is x(1 − x)/2:
+
+        >>> from scipy.optimize import root
+        >>> from solvers import Diffusion, Equation, Value, interval
+        >>> mesh = interval(0.0, 1.0, 32)
+        >>> ends = {"left": Value(0.0), "right": Value(0.0)}
+        >>> equation = Equation(mesh, [Diffusion(mesh, 1.0, boundaries=ends), lambda t, u: 1.0])
+        >>> found = root(lambda u: equation(0, u), 0 * mesh.volumes, jac=lambda u: equation.jacobian(0, u).toarray())
+        >>> x = mesh.centers[:, 0]
+        >>> bool(abs(found.x - x * (1 - x) / 2).max() < 2e-4)
+        True
+        """
+        from .derivatives import jacobian
+
+        return jacobian(self, t, self._state(u, np.float64))
+
+    def linear_operator(self, t: float, u: npt.ArrayLike) -> LinearOperator:
+        """Return the derivative of the rate of change by u as an operator, without a matrix.
+
+        Parameters
+        ----------
+        t : float
+            Time.
+        u : (cells,), (fields, cells) or (fields·cells,) array
+            State of n numbers.
+
+        Returns
+        -------
+        scipy.sparse.linalg.LinearOperator
+            Operator (n, n) on flat vectors: v → J v by a central difference quotient, exact for a stiff term.
+
+        Examples
+        --------
+        The eigenvalues of Δ on the unit sphere are −l (l + 1), with 2l + 1 eigenvectors each:
+
+        >>> import numpy as np
+        >>> from scipy.sparse.linalg import eigs
+        >>> from solvers import Diffusion, Equation, sphere
+        >>> mesh = sphere(16)
+        >>> operator = Equation(mesh, [Diffusion(mesh, 1.0)]).linear_operator(0, 0 * mesh.volumes)
+        >>> found = eigs(operator, 4, which="LR", return_eigenvectors=False)
+        >>> np.round(sorted(found.real), 3) + 0.0
+        array([-2., -2., -2.,  0.])
+        """
+        from .derivatives import linear_operator
+
+        return linear_operator(self, t, self._state(u, np.float64))
+
+    def _state(self, u: npt.ArrayLike, number: type[np.floating] | None = None) -> Floats:
+        """Return u as an array of ``number`` for the terms: (cells,) or (fields, cells); any shape without a mesh.
+
+        By default float32 stays, and other real numbers become float64.
+        """
+        values = np.asarray(u)
+        if values.dtype.kind not in "fiub":
+            raise TypeError(f"u of {values.dtype}: expected real numbers")
+        values = values.astype(number or (np.float32 if values.dtype == np.float32 else np.float64))
+        if self.mesh is not None and values.ndim == 1 and values.size != self.mesh.cells and values.size:
+            if values.size % self.mesh.cells:
+                raise ValueError(f"u of shape {values.shape}: expected a multiple of the {self.mesh.cells} cells")
+            values = values.reshape(-1, self.mesh.cells)
+        return values
 
     def begin(self) -> Equation:
         """Return a copy of the equation with copies of its terms, for one solve.
@@ -108,21 +247,9 @@ class Equation:
         """
         working = copy(self)
         working.terms, working.stiff = tuple(map(copy, self.terms)), copy(self.stiff)
-        working._stepping = None if working.stiff is None else TimeArgumentAdapter(working.stiff)
+        if working.stiff is not None and self._stepping is not None:
+            working._stepping = self._stepping.of(working.stiff)
         return working
-
-    def with_stiff_found(self) -> Equation:
-        """Return the equation with those explicit terms as stiff ones that have a step of their own.
-
-        Returns
-        -------
-        Equation
-            This equation if it has a stiff term or no explicit term has a step of its own, else a new one.
-        """
-        if self.stiff is not None:
-            return self
-        terms, stiff = _split_terms(self.terms)
-        return self if stiff is None else Equation(terms, stiff, self.limit)
 
     def prepare(self, time: float, values: Floats, with_stiff: bool = False, at_most: Step = np.inf) -> Step:
         """Evaluate every explicit term; return the largest stable time step, NaN for a non-finite state.
@@ -215,14 +342,9 @@ class Equation:
         return self._stepping.step(time, dt, values, limited)
 
 
-def _split_terms(terms: Sequence[Any]) -> tuple[list[Term], Any]:
-    """Return the explicit terms of a list, and the stiff one: the term with a step of its own, or the sum of several.
-
-    The stiff term is None if no term has a step of its own.
-    """
-    stiff = [term for term in terms if hasattr(term, "longest_step") and hasattr(term, "step")]
-    explicit = [term for term in terms if not any(term is one for one in stiff)]
-    return explicit, StiffSum(stiff) if len(stiff) > 1 else stiff[0] if stiff else None
+def _is_stiff(term: Any) -> bool:
+    """Return whether a term is an instance with a step of its own."""
+    return hasattr(term, "longest_step") and hasattr(term, "step") and not isinstance(term, type)
 
 
 def _common_mesh(mesh: Mesh | None, terms: Sequence[Any]) -> Mesh | None:

@@ -59,7 +59,7 @@ class Threshold:
 
     >>> import numpy as np
     >>> from solvers import Equation, Threshold, solve
-    >>> solution = solve(Equation([lambda t, u: u]), [1.0], (0, 10), events=Threshold(2.0), rtol=1e-8)
+    >>> solution = solve(Equation(None, [lambda t, u: u]), [1.0], (0, 10), events=Threshold(2.0), rtol=1e-8)
     >>> bool(abs(solution.t[-1] - np.log(2)) < 1e-8)
     True
     >>> solution.message
@@ -100,7 +100,7 @@ class SteadyState:
     From 0, a field relaxes to 1 as 1 − e^(−t), so that ∂ₜu = 10⁻³ u at t = log 1001 = 6.9:
 
     >>> from solvers import Equation, SteadyState, solve
-    >>> solution = solve(Equation([lambda t, u: 1 - u]), [0.0], (0, 100), events=SteadyState(1e-3))
+    >>> solution = solve(Equation(None, [lambda t, u: 1 - u]), [0.0], (0, 100), events=SteadyState(1e-3))
     >>> bool(6.9 < solution.t[-1] < 7.3), solution.event
     (True, 0)
     >>> solution.message

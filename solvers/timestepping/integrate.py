@@ -24,7 +24,7 @@ class Integrator(Protocol):  # numpydoc ignore=PR01
     --------
     >>> import numpy as np
     >>> from solvers import METHODS, Equation, State
-    >>> integrator = METHODS["dopri5"](Equation([lambda t, u: -u]), 1e-8, 1e-12, None)
+    >>> integrator = METHODS["dopri5"](Equation(None, [lambda t, u: -u]), 1e-8, 1e-12, None)
     >>> state = State(0.0, np.ones(1))
     >>> integrator.begin(state)
     >>> while state.time < 1.0:

@@ -48,8 +48,8 @@ class LookAhead:
 
     def __post_init__(self) -> None:
         stiff = self.equation.stiff
-        known = stiff is not None and all(has_rate(term) for term in getattr(stiff, "terms", (stiff,)))
-        self._problem = SemiDiscrete(Equation(self.equation.terms, stiff if known else None))
+        known = [] if stiff is None or not all(map(has_rate, getattr(stiff, "terms", (stiff,)))) else [stiff]
+        self._problem = SemiDiscrete(Equation(self.equation.mesh, [*self.equation.terms, *known]))
 
     def __call__(self, state: State, until: float) -> tuple[Integrator, float]:
         """Return the integrator, and the latest time at which the next step from a state may end."""

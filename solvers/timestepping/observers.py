@@ -45,7 +45,7 @@ class Observer:
     Examples
     --------
     >>> from solvers import Equation, Every, Observer, solve
-    >>> decay, seen = Equation([lambda t, u: -u]), {}
+    >>> decay, seen = Equation(None, [lambda t, u: -u]), {}
     >>> observer = Observer(lambda state: seen.update({state.time: state.values[0]}), Every(0.5))
     >>> solution = solve(decay, [1.0], (0.0, 2.0), rtol=1e-8, callbacks=observer)
     >>> list(seen), round(float(seen[2.0]), 6)

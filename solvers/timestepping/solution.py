@@ -114,7 +114,7 @@ class Solution:
     --------
     >>> import numpy as np
     >>> from solvers import Equation, solve
-    >>> decay = Equation([lambda t, u: -u])
+    >>> decay = Equation(None, [lambda t, u: -u])
     >>> solution = solve(decay, [1.0], (0.0, 1.0), times=[0.0, 1.0], rtol=1e-8)
     >>> solution.t, solution.u.shape
     (array([0., 1.]), (2, 1))

@@ -132,7 +132,6 @@ def solve(
     check_positive(rtol=rtol, atol=atol, **{key: value for key, value in optional.items() if value is not None})
     if not isinstance(equation, Equation):
         raise TypeError(f"equation = {type(equation).__name__}: expected an Equation")
-    equation = equation.with_stiff_found()
     name = method_of(equation, method)
     state = State(t0, _field(u0, equation), dt=math.nan if first_step is None else first_step)
     check_tolerances(rtol, atol, state.values)

@@ -25,7 +25,7 @@ class NonFinite(ArithmeticError):
     >>> import numpy as np
     >>> from solvers import Equation, NonFinite, solve
     >>> try:
-    ...     solve(Equation([lambda t, u: -np.sqrt(1 - t) * u]), [1.0], (0.0, 2.0))
+    ...     solve(Equation(None, [lambda t, u: -np.sqrt(1 - t) * u]), [1.0], (0.0, 2.0))
     ... except NonFinite as error:
     ...     print(error)
     at time 1, step ...: the rate of change of the same state just after that time is not finite
@@ -50,7 +50,7 @@ class Exploding(NonFinite):
 
     >>> from solvers import Equation, Exploding, solve
     >>> try:
-    ...     solve(Equation([lambda t, u: u**2]), [1.0], (0.0, 2.0), rtol=1e-8)
+    ...     solve(Equation(None, [lambda t, u: u**2]), [1.0], (0.0, 2.0), rtol=1e-8)
     ... except Exploding as error:
     ...     print(error)
     at time 1, step ...: step size underflow (blow-up?)
@@ -80,7 +80,7 @@ class State:
     --------
     >>> from solvers import Equation, solve
     >>> seen = []
-    >>> decay = Equation([lambda t, u: -u])
+    >>> decay = Equation(None, [lambda t, u: -u])
     >>> solution = solve(decay, [1.0], (0.0, 1.0), callbacks=lambda state: seen.append(state.time))
     >>> seen == solution.t[1:].tolist()
     True

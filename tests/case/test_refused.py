@@ -75,7 +75,7 @@ def test_a_file_of_a_label_is_not_overwritten(tmp_path):
 def test_a_solution_on_an_interval_is_no_initial_density(tmp_path, domain):
     path, mesh = tmp_path / "pde.h5", interval(0.0, 1.0, 16)
     with record(path, mesh, every=0.1) as recorder:
-        solve(Equation([Diffusion(mesh, 0.1)]), np.ones(16), (0, 0.1), callbacks=[recorder])
+        solve(Equation(None, [Diffusion(mesh, 0.1)]), np.ones(16), (0, 0.1), callbacks=[recorder])
     with pytest.raises(mf.CaseError, match=r"^initial.file = .*written, not of interval"):
         mf.simulate(CASE | {"domain": domain, "initial": {"kind": "file", "file": str(path)}})
 

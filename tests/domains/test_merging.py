@@ -50,7 +50,7 @@ def merging_time(mesh, points, masses=(0.5, 0.5), normalization="softmax", **sch
     velocity = Velocity(Attention(mesh, BETA, normalization))
     equation = mean_field_equation(mesh, velocity)
     if scheme:
-        equation = Equation([Advection(mesh, velocity, nonnegative=True, **scheme)], limit=limit_positivity)
+        equation = Equation(None, [Advection(mesh, velocity, nonnegative=True, **scheme)], limit=limit_positivity)
     history, centers = [], np.array(points, dtype=float)
 
     def sample_of(state):

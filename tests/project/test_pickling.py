@@ -102,7 +102,7 @@ EXAMPLES: dict[str, Example] = {
     "ConvergenceStudy": (lambda: s.ConvergenceStudy((8, 16), (0.1, 0.02), (np.nan, 2.3), True), plainly),
     "Convolution": of_mesh(lambda mesh: s.Convolution(mesh, gaussian), lambda pull: pull.drift(bump(pull.mesh)), "box"),
     "DenseKernel": of_mesh(lambda mesh: s.DenseKernel(mesh, pairs), lambda kernel: kernel(bump(kernel.mesh))),
-    "Diffusion": (lambda: EQUATIONS["diffusion by a tensor"]()[0].with_stiff_found().stiff, rate),
+    "Diffusion": (lambda: EQUATIONS["diffusion by a tensor"]()[0].stiff, rate),
     "DriftDiffusion": a_term("drift and diffusion, potential of time"),
     "Equation": (lambda: EQUATIONS["two stiff terms and a source"](), lambda found: solved(*found).u),
     "Euler": (s.Euler, plainly),

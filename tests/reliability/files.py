@@ -167,7 +167,7 @@ def make_record(path: Path) -> None:
     """Record a solution of a diffusion equation."""
     mesh = circle(16)
     with record(path, mesh, every=0.25, diagnostics={"largest": np.max}) as watch:
-        solve(Equation([Diffusion(mesh, 0.1)]), 1.0 + np.cos(mesh.centers[:, 0]), (0.0, 1.0), callbacks=[watch])
+        solve(Equation(None, [Diffusion(mesh, 0.1)]), 1.0 + np.cos(mesh.centers[:, 0]), (0.0, 1.0), callbacks=[watch])
 
 
 def make_arrays(folder: Path) -> None:

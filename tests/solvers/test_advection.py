@@ -122,7 +122,7 @@ def test_a_tracer_falls_onto_a_cluster(mesh):
     across = np.array([0.8, 0.6] if mesh.dimension == 1 else [0.8, -0.6, 0.0])
     z = -0.8
     state = State(0.0, initial_points(mesh, [(z * axis + np.sqrt(1 - z * z) * across).tolist()]))
-    equation = Equation([Advection(mesh, lambda t, u: velocity, nonnegative=True)], limit=limit_positivity)
+    equation = Equation(None, [Advection(mesh, lambda t, u: velocity, nonnegative=True)], limit=limit_positivity)
     worst = 0.0
     for time in (0.5, 1.0, 1.5, 2.0):
         evolve(state, equation, STEPPERS["ssprk3"], time, rtol=None)
@@ -142,7 +142,7 @@ def test_rotation_is_second_order(build, sizes, reach):
         velocity = rotation(mesh)
         state = State(0.0, initial_von_mises_fisher(mesh, [start.tolist()], [2.0], [1.0]))
         term = Advection(mesh, lambda t, u, x=velocity: x, nonnegative=True)
-        evolve(state, Equation([term]), STEPPERS["ssprk3"], 1.0, rtol=None)
+        evolve(state, Equation(None, [term]), STEPPERS["ssprk3"], 1.0, rtol=None)
         side = np.array([-start[1], start[0]]) if mesh.dimension == 1 else np.cross([0.36, 0.48, 0.8], start)
         moved = initial_von_mises_fisher(mesh, [(np.cos(1) * start + np.sin(1) * side).tolist()], [2.0], [1.0])
         errors.append(np.abs(state.values - moved) @ mesh.volumes)
@@ -174,7 +174,7 @@ def test_growth_about_uniform_needs_nothing_from_the_caller(mesh):
         return mean - (x @ mean)[:, None] * x
 
     start = (1 + 1e-3 * x[:, 0]) / mesh.volume
-    equation = Equation([Advection(mesh, pull, nonnegative=True)], Diffusion(mesh, noise, nonnegative=True))
+    equation = Equation(None, [Advection(mesh, pull, nonnegative=True), Diffusion(mesh, noise, nonnegative=True)])
     state = evolve(State(0.0, start.copy()), equation, "ssprk3", 1.0)
     first, last = (np.linalg.norm((values * mesh.volumes) @ x) for values in (start, state.values))
     expected = (d - 1) * (coupling / d - noise)

@@ -24,7 +24,7 @@ LINE = from_edges(np.linspace(0.0, 1.0, 65), "interval")
 
 
 def advance(velocity, values):
-    evolve(State(0.0, values), Equation([Advection(MESH, lambda t, u: velocity)]), STEPPERS["ssprk3"], 0.1)
+    evolve(State(0.0, values), Equation(None, [Advection(MESH, lambda t, u: velocity)]), STEPPERS["ssprk3"], 0.1)
 
 
 @pytest.mark.parametrize(

@@ -23,12 +23,14 @@ EACH = pytest.mark.parametrize("limiter", ["koren", "mc", "vanleer", "none"])
 
 
 def burgers(mesh, limiter="mc"):
-    return Equation([ConservationLaw(mesh, lambda u, x: u * u / 2, lambda u, x: u, limiter)])
+    return Equation(None, [ConservationLaw(mesh, lambda u, x: u * u / 2, lambda u, x: u, limiter)])
 
 
 def traffic(mesh, walls="open", limiter="mc"):
     ends = dict.fromkeys(mesh.boundary_faces, Outflow() if walls == "open" else Wall())
-    return Equation([ConservationLaw(mesh, lambda u, x: u * (1 - u), lambda u, x: 1 - 2 * u, limiter, boundaries=ends)])
+    return Equation(
+        None, [ConservationLaw(mesh, lambda u, x: u * (1 - u), lambda u, x: 1 - 2 * u, limiter, boundaries=ends)]
+    )
 
 
 def angles(mesh):
@@ -98,7 +100,7 @@ def test_beside_a_reaction_a_front_counts_as_an_error():
     mesh = circle(64)
     u0, law = np.where(angles(mesh) < 3, 1.0, 0.0), burgers(mesh).terms[0]
     reaction = Source(lambda t, u: 40.0 * u * (1 - u) * (u - 0.5))
-    both, alone = Equation([law, reaction]), Equation([law])
+    both, alone = Equation(None, [law, reaction]), Equation(None, [law])
     found, fine = (solve(both, u0, (0.0, 0.5), rtol=rtol) for rtol in (1e-4, 1e-7))
     assert found.steps > 1.5 * solve(alone, u0, (0.0, 0.5)).steps
     assert np.abs(found.u[-1] - fine.u[-1]).max() < 1e-3  # 1e-4 of each step's change, which adds up to the range
@@ -208,7 +210,7 @@ def test_burgers_along_both_angles_of_a_torus_is_second_order():
             return 0.5 * (u * u)[:, None] * along
 
         law = ConservationLaw(mesh, flux, lambda u, x: u)
-        state = evolve(State(0.0, 1.0 + np.sin(a + b)), Equation([law]), STEP, 0.2)
+        state = evolve(State(0.0, 1.0 + np.sin(a + b)), Equation(None, [law]), STEP, 0.2)
         wave = np.sin(a + b)
         for _ in range(100):
             wave = np.sin(a + b - 0.4 * (1 + wave))
@@ -224,7 +226,7 @@ def test_a_constant_stays_and_mass_is_kept_on_the_sphere():
     law = ConservationLaw(mesh, lambda u, x: 0.5 * (u * u)[:, None] * np.cross(axis, x), lambda u, x: u)
     state = State(0.0, np.where(mesh.centers[:, 0] > 0, 1.0, 0.0))
     before = state.values @ mesh.volumes
-    evolve(state, Equation([law]), STEP, 1.0)
+    evolve(state, Equation(None, [law]), STEP, 1.0)
     assert state.values @ mesh.volumes == pytest.approx(before, rel=1e-13)
     assert state.values.min() > -0.02  # f(u, x)·n of a constant sums to zero over a cell's faces up to h²
     assert state.values.max() < 1.02

@@ -109,7 +109,7 @@ TIGHTEST = {
 @cache
 def solved(method, rtol, times=None):
     return solve(
-        Equation([three]), [0.5, 1.0, 0.0], (0.0, 1.0), method=method, rtol=rtol, atol=0.01 * rtol, times=times
+        Equation(None, [three]), [0.5, 1.0, 0.0], (0.0, 1.0), method=method, rtol=rtol, atol=0.01 * rtol, times=times
     )
 
 
@@ -173,7 +173,7 @@ def test_a_solution_is_continuous_at_the_ends_of_steps(method):
 
 
 def test_a_solution_that_an_event_ends():
-    found = solve(Equation([lambda t, u: -u]), [1.0], (0.0, 5.0), events=Threshold(0.5), rtol=1e-6)
+    found = solve(Equation(None, [lambda t, u: -u]), [1.0], (0.0, 5.0), events=Threshold(0.5), rtol=1e-6)
     times = np.linspace(0.0, found.t[-1], 20)
     np.testing.assert_allclose(found(times)[:, 0], np.exp(-times), rtol=1e-5)
 
@@ -197,6 +197,6 @@ def test_times_outside_a_solution_are_refused(time, message):
 
 
 def test_the_interpolation_of_a_solution_is_no_positional_argument():
-    found = solve(Equation([lambda t, u: -u]), [1.0], (0.0, 1.0))
+    found = solve(Equation(None, [lambda t, u: -u]), [1.0], (0.0, 1.0))
     with pytest.raises(TypeError, match="positional arguments"):
         Solution(found.t, found.u, found.steps, found.rejected, found.message, None, None, found)

@@ -28,9 +28,9 @@ def attract(time, density):
 
 
 def integrator(noise=0.0, stepper="ssprk3", cfl=0.5, moments=HarmonicMoments, rtol=1e-3):
-    terms = [Advection(MESH, attract, nonnegative=True)]
-    stiff = Diffusion(MESH, noise, nonnegative=True) if noise else None
-    return DensityIntegrator(Equation(terms, stiff), stepper, moments(MESH), cfl, rtol)
+    diffusion = [Diffusion(MESH, noise, nonnegative=True)] if noise else []
+    equation = Equation(MESH, [Advection(MESH, attract, nonnegative=True), *diffusion])
+    return DensityIntegrator(equation, stepper, moments(MESH), cfl, rtol)
 
 
 def peak():
@@ -130,7 +130,7 @@ def test_a_wind_that_rises_within_a_step_shortens_it():
     """The wind is zero at both ends of the run, and moves a density whose moments do not change."""
     wind = Advection(MESH, lambda time, density: 6 * np.sin(np.pi * time) ** 2 * EAST, nonnegative=True)
     state, cells = State(0.0, 1 + np.cos(8 * ANGLE)), 64 / (2 * np.pi)
-    steps = DensityIntegrator(Equation([wind]), "ssprk3", HarmonicMoments(MESH), 0.5)
+    steps = DensityIntegrator(Equation(None, [wind]), "ssprk3", HarmonicMoments(MESH), 0.5)
     integrate(state, fixed(steps), 1.0)
     assert state.steps > 3.0 * cells
 

@@ -261,7 +261,7 @@ def test_a_point_spreads_as_the_heat_kernel_whatever_else_moves(mesh, error):
     kappa, until, d = 0.2, 0.8, mesh.dimension + 1
     center = np.array([[0.6, 0.8], [0.36, 0.48, 0.8]][d - 2])
     still = Advection(mesh, lambda time, density: np.zeros_like(mesh.centers), nonnegative=True)
-    equation = Equation([still], Diffusion(mesh, kappa, nonnegative=True))
+    equation = Equation(None, [still, Diffusion(mesh, kappa, nonnegative=True)])
     state = evolve(State(0.0, initial_points(mesh, [center])), equation, STEPPERS["ssprk3"], until, rtol=None)
     l, z = np.arange(1, 40)[:, None], mesh.centers @ center
     zonal = 2 * np.cos(l * np.arccos(z)) if d == 2 else (2 * l + 1) * special.eval_legendre(l, z)
@@ -284,8 +284,11 @@ def test_a_point_on_the_line_spreads_while_it_is_drawn_back():
     start = np.zeros(mesh.cells)
     start[99:101] = 1 / mesh.volumes[99:101].sum()  # on both sides of 0
     equation = Equation(
-        [Advection(mesh, lambda time, p: -mesh.centers, nonnegative=True)],
-        IntervalDriftDiffusion(mesh, kappa, np.zeros(mesh.cells), nonnegative=True),
+        None,
+        [
+            Advection(mesh, lambda time, p: -mesh.centers, nonnegative=True),
+            IntervalDriftDiffusion(mesh, kappa, np.zeros(mesh.cells), nonnegative=True),
+        ],
     )
     state = evolve(State(0.0, start), equation, STEPPERS["ssprk3"], until, rtol=None)
     variance = (state.values * mesh.volumes) @ x**2

@@ -21,7 +21,7 @@ class Prescribed(ErrorControlled):
     order = 3
 
     def __init__(self, *errors):
-        super().__init__(Equation([Source(lambda t, u: 4.0, fastest=1e-9)]), 1e-12, 1.0, 1.0)
+        super().__init__(Equation(None, [Source(lambda t, u: 4.0, fastest=1e-9)]), 1e-12, 1.0, 1.0)
         self.errors, self.lengths = list(errors), []
 
     def attempt(self, state, dt):
@@ -66,7 +66,7 @@ def test_the_first_step_is_a_thousandth_of_the_state_over_its_rate():
 
 
 def linear(*eigenvalues):
-    return Equation([Source(lambda t, u: np.array(eigenvalues) * u, fastest=1e-9)])
+    return Equation(None, [Source(lambda t, u: np.array(eigenvalues) * u, fastest=1e-9)])
 
 
 @pytest.mark.parametrize("dt", [0.01, 0.1, 1.0])
@@ -110,7 +110,7 @@ def test_the_spectral_radius_is_a_bound_and_a_tenth_above():
 def test_the_estimate_of_exponential_steps_is_of_third_order_and_of_the_size_of_the_error():
     """u̇ = −u²: the remainder beyond J is −(u₁ − u₀)², and the error ⅓ dt times the remainder to leading order."""
     for dt in (0.1, 0.05, 0.02):
-        method = ExponentialRosenbrock(Equation([Source(lambda t, u: -(u**2))]), 1e-4, 1e-8, 1.0)
+        method = ExponentialRosenbrock(Equation(None, [Source(lambda t, u: -(u**2))]), 1e-4, 1e-8, 1.0)
         values, error = method.attempt(State(0.0, np.ones(1)), dt)
         exact = 1 / (1 + dt)
         assert float(error[0]) / float(exact - values[0]) == pytest.approx(1.0, abs=2 * dt)
@@ -119,7 +119,7 @@ def test_the_estimate_of_exponential_steps_is_of_third_order_and_of_the_size_of_
 @pytest.mark.parametrize("start", [0.5, 1.0, 2.0, 5.0, 10.0])
 def test_newton_s_iteration_ends_a_hundredth_of_the_allowed_error_from_the_solution(start):
     """Y + Y³ = u₀ is solved from the guess of an explicit step."""
-    problem = SemiDiscrete(Equation([Source(lambda t, u: -(u**3))]))
+    problem = SemiDiscrete(Equation(None, [Source(lambda t, u: -(u**3))]))
     exact = brentq(lambda y: y + y**3 - start, 0.0, start, xtol=1e-15)
     for allowed in (1e-2, 1e-4, 1e-6):
         found = problem.solve_full(0.0, np.full(1, start), 1.0, allowed, np.zeros(1))
@@ -130,7 +130,7 @@ def test_newton_s_iteration_of_a_linear_equation_takes_one_solve_and_one_to_see_
     """Y + 100 L Y = u₀ without a preconditioner: each iteration solves its linear equation to a thousandth."""
     cells = 50
     matrix = 2 * np.eye(cells) - np.eye(cells, k=1) - np.eye(cells, k=-1)
-    problem, calls = SemiDiscrete(Equation([Source(lambda t, u: -(matrix @ u))])), []
+    problem, calls = SemiDiscrete(Equation(None, [Source(lambda t, u: -(matrix @ u))])), []
     full = problem.full
     problem.full = lambda *arguments: calls.append(0) or full(*arguments)
     start = np.random.default_rng(0).standard_normal(cells)
@@ -140,7 +140,7 @@ def test_newton_s_iteration_of_a_linear_equation_takes_one_solve_and_one_to_see_
 
 
 def test_a_solution_that_is_not_finite_is_refused():
-    problem = SemiDiscrete(Equation([Source(lambda t, u: u**2)]))
+    problem = SemiDiscrete(Equation(None, [Source(lambda t, u: u**2)]))
     with pytest.raises(NonFinite, match="Newton's iteration does not converge"):
         problem.solve_full(0.0, np.ones(1), 1.0, 1e-6, np.zeros(1))  # Y = 1 + Y² has no real solution
 
@@ -164,7 +164,7 @@ class WithoutMatrix:
 
 
 def test_a_factorization_serves_steps_within_half_as_much_again():
-    problem, start = SemiDiscrete(Equation([], WithoutMatrix(interval(0.0, 1.0, 32)))), np.ones(32)
+    problem, start = SemiDiscrete(Equation(None, [WithoutMatrix(interval(0.0, 1.0, 32))])), np.ones(32)
     for step, factorized in ((1e-3, 1e-3), (1.4e-3, 1e-3), (0.7e-3, 1e-3), (1.6e-3, 1.6e-3), (1e-3, 1e-3)):
         problem.preconditioner(0.0, start, step)
         assert problem._inverse[0] == factorized

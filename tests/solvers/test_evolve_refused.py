@@ -27,9 +27,9 @@ class Decay:
         rate += self.current
 
 
-DECAY = Equation([Decay()])
+DECAY = Equation(None, [Decay()])
 MESH = circle(16)
-HEAT = Equation([], Diffusion(MESH, 0.1))
+HEAT = Equation(None, [Diffusion(MESH, 0.1)])
 LOOPS = {
     "evolve": lambda state, until, observers=(): evolve(state, DECAY, "ssprk3", until, observers),
     "evolve_adaptively": lambda state, until, observers=(): evolve_adaptively(
@@ -142,19 +142,23 @@ def test_values_that_kernels_would_misread_are_refused(values, message):
 def test_values_that_do_not_fit_the_mesh_of_an_explicit_term_are_refused():
     transport = Advection(MESH, lambda time, density: np.zeros((16, 2)))
     with pytest.raises(ValueError, match=r"^state\.values of shape \(17,\): expected 16 cells, as the mesh of Adv"):
-        evolve(State(0.0, np.ones(17)), Equation([transport]), "ssprk3", 1.0)
+        evolve(State(0.0, np.ones(17)), Equation(None, [transport]), "ssprk3", 1.0)
 
 
 @pytest.mark.parametrize(
-    ("terms", "stiff", "message"),
+    ("terms", "message"),
     [
-        ([3.0], None, r"^terms\[0\] = 3\.0: expected an object with the methods prepare and rate$"),
-        ([Decay], None, r"^terms\[0\] = <class .*Decay'>: expected an object with the methods prepare and rate$"),
-        ([Decay(), MESH], None, r"(?s)^terms\[1\] = <Mesh.*: expected .* prepare and rate$"),
-        ([], Decay(), r"^stiff = .*Decay.*: expected an object with the methods longest_step and step$"),
-        (Decay(), None, r"^terms = .*Decay.*: expected a list of terms$"),
+        ([3.0], r"^terms\[0\] = 3\.0: expected an object with the methods prepare and rate$"),
+        ([Decay], r"^terms\[0\] = <class .*Decay'>: expected an object with the methods prepare and rate$"),
+        ([Decay(), MESH], r"(?s)^terms\[1\] = <Mesh.*: expected .* prepare and rate$"),
+        (Decay(), r"^terms = .*Decay.*: expected a list of terms$"),
     ],
 )
-def test_what_is_no_term_of_its_kind_is_refused(terms, stiff, message):
+def test_what_is_no_term_of_its_kind_is_refused(terms, message):
     with pytest.raises(TypeError, match=message):
-        Equation(terms, stiff)
+        Equation(None, terms)
+
+
+def test_terms_in_place_of_the_mesh_are_refused():
+    with pytest.raises(TypeError, match=r"^mesh = list: expected a Mesh, or None, before the list of terms$"):
+        Equation([Decay()], [])

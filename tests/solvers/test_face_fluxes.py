@@ -118,7 +118,7 @@ def test_advection_of_a_field_of_any_sign_is_second_order(build, limiter):
     for size in sizes:
         mesh, velocity, field = build(size)
         state = State(0.0, field(0.0))
-        evolve(state, Equation([Advection(mesh, lambda t, u, x=velocity: x, limiter=limiter)]), STEP, 1.0)
+        evolve(state, Equation(None, [Advection(mesh, lambda t, u, x=velocity: x, limiter=limiter)]), STEP, 1.0)
         errors.append(np.abs(state.values - field(1.0)) @ mesh.volumes / mesh.volume)
     observed = exact.orders(errors, sizes)
     assert observed[-1] > 1.75, f"orders {observed}, errors {errors}"  # 2 except for extrema, and where rings change
@@ -136,7 +136,7 @@ def test_a_tracer_stays_within_its_bounds(build, limiter):
     rate = np.zeros(mesh.cells)
     term.rate(0.0, rate)
     grown = 2.0 * np.abs(rate).max() + 1e-12  # growth of a uniform field, e^{−t div X} at t = 2
-    state = evolve(State(0.0, tracer), Equation([term]), STEP, 2.0)
+    state = evolve(State(0.0, tracer), Equation(None, [term]), STEP, 2.0)
     assert state.values.min() > -1e-14, f"{state.values.min():.1e}"
     assert state.values.max() < 1 + grown, f"{state.values.max() - 1:.1e}, divergence {grown:.1e}"
     assert grown < 0.01
@@ -148,7 +148,7 @@ def test_a_density_with_empty_cells_does_not_stall_fluxes_without_a_limiter():
     mesh = circle(64)
     density = np.where(np.arange(64) == 9, 1.0, 0.0)
     term = Advection(mesh, lambda t, u: quarter(mesh.centers), limiter="none", nonnegative=True)
-    state = evolve(State(0.0, density), Equation([term]), STEP, 1.0, rtol=None)
+    state = evolve(State(0.0, density), Equation(None, [term]), STEP, 1.0, rtol=None)
     assert state.steps < 40  # 2·64/2π = 21 at cfl ½
     assert state.values.min() >= -1e-15
     assert state.values @ mesh.volumes == pytest.approx(mesh.volumes[0], rel=1e-13)
@@ -157,7 +157,7 @@ def test_a_density_with_empty_cells_does_not_stall_fluxes_without_a_limiter():
 def heat(mesh, angle, decay, offset):
     """Return the largest error of cos-like modes at κ t = 1/decay, in units of the mode."""
     start = angle + offset
-    state = evolve(State(0.0, start.copy()), Equation([], Diffusion(mesh, 1.0)), STEP, 1 / decay, cfl=0.1)
+    state = evolve(State(0.0, start.copy()), Equation(None, [Diffusion(mesh, 1.0)]), STEP, 1 / decay, cfl=0.1)
     return np.abs(state.values - (np.exp(-1.0) * angle + offset)) @ mesh.volumes / mesh.volume
 
 

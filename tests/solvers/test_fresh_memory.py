@@ -55,7 +55,7 @@ def test_ornstein_uhlenbeck_between_walls(build, monkeypatch):
     x = mesh.centers[:, 0]
     start = np.where(np.abs(x) < mesh.width, 1.0, 0.0)
     state = State(0.0, start / (start @ mesh.volumes))
-    equation = Equation([Advection(mesh, lambda time, p: -mesh.centers, nonnegative=True)], build(mesh))
+    equation = Equation(None, [Advection(mesh, lambda time, p: -mesh.centers, nonnegative=True), build(mesh)])
     evolve(state, equation, STEPPERS["ssprk3"], 3.0, cfl=0.1)
     assert state.values @ mesh.volumes == pytest.approx(1.0, rel=1e-12)
     assert state.values.min() >= 0

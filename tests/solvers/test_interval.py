@@ -87,7 +87,7 @@ def test_nothing_passes_the_walls(mesh, scheme):
     velocity[0], velocity[-1] = -mesh.volumes[0], mesh.volumes[-1]
     state = State(0.0, random.random(mesh.cells) ** 4 / mesh.volumes)
     before = state.values @ mesh.volumes
-    equation = Equation([Advection(mesh, lambda t, u: velocity, nonnegative=True, **scheme)])
+    equation = Equation(None, [Advection(mesh, lambda t, u: velocity, nonnegative=True, **scheme)])
     evolve(state, equation, STEPPERS["ssprk3"], 10.0, after_step=lambda s: s.steps == 100, rtol=None)
     assert state.values @ mesh.volumes == pytest.approx(before, rel=1e-13)
     assert state.values.min() >= -1e-13 * state.values.max()  # rounding of cells that lose all of their mass
@@ -161,7 +161,7 @@ def test_transport_is_second_order(build, wind, origin, law):
         state = State(0.0, np.diff(law(edges_of(mesh))) / mesh.volumes)
         evolve(
             state,
-            Equation([Advection(mesh, lambda t, u, x=blow: x, nonnegative=True)]),
+            Equation(None, [Advection(mesh, lambda t, u, x=blow: x, nonnegative=True)]),
             STEPPERS["ssprk3"],
             1.0,
             rtol=None,

@@ -6,7 +6,7 @@ import pytest
 from solvers import Equation, Every, Listed, Observer, Threshold, circle, read, record, restart, solve
 from solvers.timestepping.methods import METHODS
 
-DECAY = Equation([lambda t, u: -u])
+DECAY = Equation(None, [lambda t, u: -u])
 HALF = np.log(2)  # time of the event u = ½
 
 

@@ -33,7 +33,7 @@ def growth(method, equation, u0, exact=AREA, end=END):
 @pytest.mark.parametrize("method", METHODS)
 def test_no_method_steps_over_a_pulse(method, pulse):
     """The solution starts at rest, where no error bounds a step, for 400 times the width of the pulse."""
-    error, found = growth(method, Equation([pulse]), [0.0])
+    error, found = growth(method, Equation(None, [pulse]), [0.0])
     # A jump is detected within one step of its width.
     allowed = 3 * LOW_ORDER.get(method, 1e-3) if pulse is gauss else 0.25
     assert error < allowed, f"{error:.1e}: {found.message}"
@@ -43,7 +43,7 @@ def test_no_method_steps_over_a_pulse(method, pulse):
 def test_no_method_steps_over_a_pulse_where_its_steps_have_grown(method):
     """The equation is u' = −u/10 + pulse from 1."""
     exact = np.exp(-END / 10) + AREA * np.exp((PEAK - END) / 10 + WIDTH**2 / 400)
-    error, found = growth(method, Equation([gauss, lambda t, u: -u / 10]), [1.0], exact)
+    error, found = growth(method, Equation(None, [gauss, lambda t, u: -u / 10]), [1.0], exact)
     assert error < 3 * LOW_ORDER.get(method, 1e-3), f"{error:.1e}: {found.message}"
 
 
@@ -89,16 +89,16 @@ def test_a_pulse_at_a_boundary():
 
 @pytest.mark.parametrize("method", METHODS)
 def test_no_step_is_longer_than_max_step(method):
-    found = solve(Equation([lambda t, u: 0 * u]), [1.0], (0.0, 1.0), method=method, max_step=0.03)
+    found = solve(Equation(None, [lambda t, u: 0 * u]), [1.0], (0.0, 1.0), method=method, max_step=0.03)
     steps = np.diff(found.t)
     assert steps.max() <= 0.03 * (1 + 1e-12)
     assert len(steps) <= 1 / 0.03 + 20  # 20 steps of growth from a thousandth, by factors 3 or 4
-    assert solve(Equation([lambda t, u: 0 * u]), [1.0], (0.0, 1.0), method=method).steps <= 30
+    assert solve(Equation(None, [lambda t, u: 0 * u]), [1.0], (0.0, 1.0), method=method).steps <= 30
 
 
 def test_max_step_shows_a_pulse_that_looking_ahead_does_not():
     """The pulse is a fifth as long as a thousandth of the span, between two evaluation times of the look-ahead."""
-    equation = Equation([lambda t, u: np.full_like(u, 1e4 * (abs(t - 0.10055) < 1e-4))])
+    equation = Equation(None, [lambda t, u: np.full_like(u, 1e4 * (abs(t - 0.10055) < 1e-4))])
     missed, seen = (
         solve(equation, [0.0], (0.0, 1.0), max_step=longest, callbacks=lambda state: state.time > 0.102).u[-1, 0]
         for longest in (None, 2e-4)
@@ -110,7 +110,7 @@ def test_max_step_shows_a_pulse_that_looking_ahead_does_not():
 @pytest.mark.parametrize("max_step", [0.0, -1.0, np.nan, "long"])
 def test_a_longest_step_that_is_none_is_refused(max_step):
     with pytest.raises(ValueError, match=r"max_step = .*: expected a finite number > 0"):
-        solve(Equation([gauss]), [0.0], (0.0, 1.0), max_step=max_step)
+        solve(Equation(None, [gauss]), [0.0], (0.0, 1.0), max_step=max_step)
 
 
 def counted(terms, rate, u0=1.0, **options):
@@ -121,7 +121,7 @@ def counted(terms, rate, u0=1.0, **options):
         calls.append(t)
         return rate(t, u)
 
-    found = solve(Equation([f, *terms]), np.full(16, u0), (0.0, 20.0), **options)
+    found = solve(Equation(None, [f, *terms]), np.full(16, u0), (0.0, 20.0), **options)
     assert max(calls) <= 20.0
     return len(calls), found
 
@@ -141,7 +141,7 @@ def test_short_steps_need_no_look_ahead():
 
 def test_steps_grow_fourfold_at_most():
     """Steps of a rate that never changes begin at the distance of the look-ahead's evaluation times."""
-    ahead = LookAhead(Equation([lambda t, u: 0 * u]), None, 1e-4, 1e-8, 0.01)
+    ahead = LookAhead(Equation(None, [lambda t, u: 0 * u]), None, 1e-4, 1e-8, 0.01)
     state, lengths = State(0.0, np.ones(1)), []
     for _ in range(6):
         _, end = ahead(state, 1e3)
@@ -161,7 +161,7 @@ def test_a_smooth_change_in_time_does_not_shorten_steps():
 @pytest.mark.parametrize("method", ["dop853", "exponential"])
 def test_steps_grow_at_any_time(method, start):
     """Rounding of the time that the first step takes does not hold the later steps at its length."""
-    equation = Equation([Diffusion(CIRCLE, 1.0), lambda t, u: np.full_like(u, t - start)])
+    equation = Equation(None, [Diffusion(CIRCLE, 1.0), lambda t, u: np.full_like(u, t - start)])
     early, late = (
         solve(equation, np.ones(CIRCLE.cells), (first, first + 1.0), method=method, atol=1e-6).steps
         for first in (0.0, start)

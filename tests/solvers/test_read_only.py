@@ -6,7 +6,7 @@ import pytest
 from solvers import Equation, Every, Observer, State, Threshold, solve
 from solvers.timestepping.evolution import evolve
 
-FALL = Equation([lambda t, u: -u])
+FALL = Equation(None, [lambda t, u: -u])
 START = np.array([1.0, 2.0])
 
 

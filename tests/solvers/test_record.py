@@ -26,7 +26,7 @@ def swing(t, u):
 
 
 def equation():
-    return Equation([Source(swing, fastest=4.0)])
+    return Equation(None, [Source(swing, fastest=4.0)])
 
 
 MESH = box((4, 3), (1.0, 1.0))
@@ -82,7 +82,7 @@ def test_a_checkpoint_holds_the_latest_step(tmp_path):
 
 @pytest.mark.parametrize("method", METHODS)
 def test_a_restart_with_the_last_step_agrees_to_the_tolerance_in_fewer_steps(tmp_path, method):
-    path, decay, options = tmp_path / "u.h5", Equation([lambda t, u: -u]), {"method": method, "rtol": 1e-2}
+    path, decay, options = tmp_path / "u.h5", Equation(None, [lambda t, u: -u]), {"method": method, "rtol": 1e-2}
     with record(path, circle(8), every=4.0, checkpoint=0.0) as recorder:
         solve(decay, np.ones(8), (0.0, 1.0), callbacks=recorder, **options)
     state = restart(path)
@@ -103,7 +103,7 @@ def test_xarray_opens_it_with_its_fields(tmp_path):
 
 def test_a_recorder_that_nobody_keeps_closes_its_file(tmp_path):
     path, mesh = tmp_path / "one.h5", circle(8)
-    evolve(State(0.0, np.ones(8)), Equation([Source(lambda t, u: -u, fastest=1.0)]), "ssprk3", 1.0,
+    evolve(State(0.0, np.ones(8)), Equation(None, [Source(lambda t, u: -u, fastest=1.0)]), "ssprk3", 1.0,
            [record(path, mesh, every=0.5)])  # fmt: skip
     gc.collect()
     run = read(path)
@@ -138,7 +138,7 @@ from solvers import Equation, circle, record, solve
 path, end = sys.argv[1], float(sys.argv[2])
 recorder = record(path, circle(8), every=0.5)
 if end:
-    solve(Equation([lambda t, u: -u]), np.ones(8), (0.0, end), callbacks=recorder)
+    solve(Equation(None, [lambda t, u: -u]), np.ones(8), (0.0, end), callbacks=recorder)
 """
 
 

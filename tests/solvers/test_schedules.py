@@ -106,7 +106,7 @@ class Growth:
 
 LOOPS = {
     "evolve": lambda state, until, observers: evolve(
-        state, Equation([Growth()]), STEPPERS["ssprk3"], until, observers
+        state, Equation(None, [Growth()]), STEPPERS["ssprk3"], until, observers
     ),
     "evolve_adaptively": lambda state, until, observers: evolve_adaptively(
         state, lambda time, values: values, until, observers

@@ -109,6 +109,6 @@ def test_an_angle_is_drawn_in_order():
 
 
 def test_without_a_mesh_there_is_nothing_to_show():
-    solution = solve(Equation([lambda t, u: -u]), [1.0], (0.0, 1.0))
+    solution = solve(Equation(None, [lambda t, u: -u]), [1.0], (0.0, 1.0))
     with pytest.raises(ValueError, match="the equation has no mesh"):
         solution.to_xarray()

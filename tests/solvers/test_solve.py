@@ -68,7 +68,7 @@ def bernoulli(time):
 @pytest.mark.parametrize("method", ORDERS)
 def test_order_of_each_method(method):
     """The equation is nonlinear, depends on time, and has two parts that do not commute; steps have a fixed length."""
-    equation, counts, errors = Equation([lambda t, u: u * u * np.cos(t)], Decay()), (10, 20, 40), []
+    equation, counts, errors = Equation(None, [lambda t, u: u * u * np.cos(t), Decay()]), (10, 20, 40), []
     for count in counts:
         integrator = integrator_of(equation, method, 1e-4, 1e-8, None)
         assert isinstance(integrator, ErrorControlled)
@@ -84,7 +84,7 @@ def test_order_of_each_method(method):
 
 
 def test_the_eighth_order_is_as_good_as_it_is_asked_to_be():
-    equation = Equation([lambda t, u: u * u * np.cos(t) - u])
+    equation = Equation(None, [lambda t, u: u * u * np.cos(t) - u])
     found = solve(equation, [0.5], (0.0, 1.0), method="dop853", rtol=1e-9)
     assert abs(found.u[-1, 0] - bernoulli(1.0)) < 1e-8
 
@@ -177,7 +177,7 @@ def test_a_pattern_grows_and_ends_right_by_default():
 @pytest.mark.parametrize("method", ["ark3", "ark4", "implicit"])
 def test_stiff_decay_takes_few_steps(method):
     """u' = 1 − 10⁶ u ends at 10⁻⁶; an explicit method would take 10⁶ steps."""
-    found = solve(Equation([lambda t, u: 0 * u + 1.0], Decay(1e6)), [1.0], (0.0, 1.0), method=method, atol=1e-9)
+    found = solve(Equation(None, [lambda t, u: 0 * u + 1.0, Decay(1e6)]), [1.0], (0.0, 1.0), method=method, atol=1e-9)
     assert found.u[-1, 0] == pytest.approx(1e-6, abs=1e-8)
     assert found.steps < 200, found.message  # most of them while u falls to atol
 
@@ -195,7 +195,7 @@ def test_fluxes_take_a_strong_stability_preserving_method():
     assert kept.u.min() >= 0
 
 
-FALL = Equation([lambda t, u: -u])
+FALL = Equation(None, [lambda t, u: -u])
 
 
 @pytest.mark.parametrize("method", ["dopri5", "dop853", "ssp3", "ssprk3"])
@@ -242,14 +242,14 @@ def test_a_first_step_is_taken(method):
 
 
 def test_a_first_step_is_shortened_to_its_error_and_to_the_longest_step():
-    stiff = Equation([lambda t, u: -1e3 * u])
+    stiff = Equation(None, [lambda t, u: -1e3 * u])
     assert solve(stiff, [1.0], (0.0, 1.0), first_step=0.1).t[1] < 1e-3
     assert solve(FALL, [1.0], (0.0, 1.0), first_step=0.1, max_step=0.01).t[1] <= 0.01
 
 
 def test_rejected_steps_are_counted():
     """A step into the sudden change at t = 1 is too long."""
-    found = solve(Equation([lambda t, u: np.where(t < 1.0, 0.0, 50.0) - u]), [1.0], (0.0, 2.0))
+    found = solve(Equation(None, [lambda t, u: np.where(t < 1.0, 0.0, 50.0) - u]), [1.0], (0.0, 2.0))
     assert found.rejected > 0
 
 

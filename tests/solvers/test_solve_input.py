@@ -105,28 +105,33 @@ NAN_LATER = Equation(CIRCLE, [Advection(CIRCLE, lambda t, u: TURN * (np.nan if t
         (lambda: solve(HEAT, X, (0, 1), times=5), "times = 5: expected a list of times"),
         (lambda: Equation(LINE, [Diffusion(interval(0, 2, 16), 1.0)]), r"Diffusion on another mesh \(interval of 16"),
         (
-            lambda: Equation([Diffusion(LINE, 1.0), Diffusion(interval(0, 2, 16), 1.0)]),
+            lambda: Equation(None, [Diffusion(LINE, 1.0), Diffusion(interval(0, 2, 16), 1.0)]),
             r"Diffusion on another mesh \(interval of 16 cells\)",
         ),
         (lambda: with_wind(changing_wind), "velocity changes the field u that it is given: expected a new array"),
-        (lambda: solve(Equation([changing]), [1.0], (0, 1)), "changing changes the field u that it is given"),
+        (lambda: solve(Equation(None, [changing]), [1.0], (0, 1)), "changing changes the field u that it is given"),
         (lambda: with_wind(gone), "at time 0, .* the rate of change by Advection of gone is not finite"),
         (lambda: solve(NAN_LATER, np.ones(64), (0, 1)), "at time 0.05, .* just after that time is not finite"),
         (lambda: with_wind(lambda u: TURN), r"velocity = <lambda>\(u\): expected a function of \(t, u\)"),
-        (lambda: Equation([lambda u: -u]), r"f = <lambda>\(u\): expected a function of \(t, u\)"),
-        (lambda: Equation([lambda t, u: -u], limit=3), r"limit = int: expected a function of \(u\)"),
-        (lambda: Equation([lambda t, u: -u], limit=lambda: 3), r"limit = <lambda>\(\): expected a function of \(u\)"),
+        (lambda: Equation(None, [lambda u: -u]), r"f = <lambda>\(u\): expected a function of \(t, u\)"),
+        (lambda: Equation(None, [lambda t, u: -u], limit=3), r"limit = int: expected a function of \(u\)"),
+        (
+            lambda: Equation(None, [lambda t, u: -u], limit=lambda: 3),
+            r"limit = <lambda>\(\): expected a function of \(u\)",
+        ),
         (lambda: ConservationLaw(LINE, lambda: 1, lambda u, x: u), r"flux = <lambda>\(\): expected .* \(u, x\)"),
         (lambda: Value(lambda x: x), r"g of Value = <lambda>\(x\): expected a function of \(t, x\)"),
         (lambda: Flux(None), r"g of Flux = None: expected a number, or a function of \(t, x\)"),
         (lambda: Robin(1.0, 1.0, "hot"), "g of Robin = 'hot': expected a number"),
-        (lambda: solve(Equation([lambda t, u: None]), [1.0], (0, 1)), "<lambda> = NoneType: expected an array"),
+        (lambda: solve(Equation(None, [lambda t, u: None]), [1.0], (0, 1)), "<lambda> = NoneType: expected an array"),
         (
             lambda: solve(Equation(LINE, [Diffusion(LINE, 1.0, nonnegative=True)]), X - 0.5, (0, 1)),
             "u0 of least value -0.46875: expected a density >= 0, by nonnegative=True of Diffusion",
         ),
         (
-            lambda: evolve(State(0.0, X - 0.5), Equation([Advection(LINE, changing, nonnegative=True)]), "euler", 1.0),
+            lambda: evolve(
+                State(0.0, X - 0.5), Equation(None, [Advection(LINE, changing, nonnegative=True)]), "euler", 1.0
+            ),
             "state.values of least value -0.46875: expected a density >= 0",
         ),
         (
@@ -136,7 +141,7 @@ NAN_LATER = Equation(CIRCLE, [Advection(CIRCLE, lambda t, u: TURN * (np.nan if t
         (lambda: Diffusion(pointing_in(5), 1.0), r"mesh.face_normals\[5\] = \[-1. -0.\]: expected a unit vector"),
         (lambda: Diffusion(pointing_in(0), 1.0), r"mesh.face_normals\[0\]"),
         (lambda: interval(0, 1, 8, stretch=2), r"stretch = 2: expected a function of \[0, 1\]"),
-        (lambda: solve(Equation([lambda t, u: -u]), 1.0, (0, 1)), r"u0 of shape \(\): expected an array"),
+        (lambda: solve(Equation(None, [lambda t, u: -u]), 1.0, (0, 1)), r"u0 of shape \(\): expected an array"),
         (lambda: box((4, 4), ((0, 1, 2), (0, 1))), r"extent = .*: expected a length or \(low, high\) for each axis"),
         (lambda: harmonic_transform(LINE, 3), "mesh of a interval: expected a circle or a sphere of rings"),
         (lambda: zonal_operator(LINE, X, X), "mesh of a interval: expected a circle or a sphere of rings"),
@@ -267,7 +272,7 @@ def test_coefficients_may_be_functions_of_place():
 
 def test_terms_without_a_mesh_before_them_are_sorted():
     """Diffusion among the explicit terms is implicit by default, whatever the cells."""
-    found = solve(Equation([Diffusion(LINE, 1.0), lambda t, u: -u]), np.cos(np.pi * X), (0.0, 1.0))
+    found = solve(Equation(None, [Diffusion(LINE, 1.0), lambda t, u: -u]), np.cos(np.pi * X), (0.0, 1.0))
     assert "ark4" in found.message
     assert found.steps < 100, found.message
 
@@ -282,13 +287,15 @@ def test_a_potential_of_place_may_have_parameters_of_its_own():
 
 def test_every_method_limits_the_state():
     """u̇ = −1 from ½ to t = 1 is kept ≥ 0."""
-    equation = Equation([lambda t, u: -np.ones_like(u)], limit=limit_positivity)
+    equation = Equation(None, [lambda t, u: -np.ones_like(u)], limit=limit_positivity)
     for method in ("ssprk3", "dopri5", "dop853"):
         assert solve(equation, np.array([0.5]), (0.0, 1.0), method=method).u[-1] == 0.0
 
 
 def test_a_run_that_a_callback_ends_has_its_last_state():
-    found = solve(Equation([lambda t, u: -u]), [1.0], (0.0, 1.0), times=[1.0], callbacks=lambda state: state.time > 0.3)
+    found = solve(
+        Equation(None, [lambda t, u: -u]), [1.0], (0.0, 1.0), times=[1.0], callbacks=lambda state: state.time > 0.3
+    )
     assert 0.3 < found.t[-1] < 1.0
     assert found.u[-1] == pytest.approx(np.exp(-found.t[-1]), rel=1e-3)
     assert "ended by a callback at time" in found.message
@@ -298,7 +305,7 @@ def test_a_run_that_a_callback_ends_has_its_last_state():
 def test_small_numbers_err_by_the_absolute_tolerance(method):
     """A circle of radius 1e-7, with atol scaled by 1e-8, is as accurate as one of radius 1."""
     factor = 1e-7
-    turning = Equation([lambda t, u: np.stack([u[1], -u[0]])])
+    turning = Equation(None, [lambda t, u: np.stack([u[1], -u[0]])])
     found = solve(turning, factor * np.array([[1.0], [0.0]]), (0.0, 6.0), method=method, atol=1e-8 * factor)
     assert found.u[-1, 0, 0] / factor == pytest.approx(np.cos(6.0), abs=5e-4)
 
@@ -314,5 +321,5 @@ def test_a_flux_may_be_a_function_of_u_alone():
         ConservationLaw(CIRCLE, lambda u: u**2 / 2, abs),
         ConservationLaw(CIRCLE, lambda u, x: u**2 / 2, lambda u, x: u),
     )
-    found = [solve(Equation([law]), 1.5 + CIRCLE.centers[:, 0], (0.0, 0.2)).u[-1] for law in laws]
+    found = [solve(Equation(None, [law]), 1.5 + CIRCLE.centers[:, 0], (0.0, 0.2)).u[-1] for law in laws]
     np.testing.assert_array_equal(*found)

@@ -46,7 +46,7 @@ def test_heat_is_right_to_its_tolerance_by_default(name, amplitude):
     """The cfl alone gives errors of 1.5e-3 to 2.6e-2. Meshes contribute 2e-5 or less: (kh)²/12 of λ, h⁴ on a circle."""
     mesh, coefficient, mode, rate = HEAT[name]
     state = State(0.0, 1 + amplitude * mode)
-    evolve(state, Equation([], Diffusion(mesh, coefficient)), "ssprk3", 1.0)
+    evolve(state, Equation(None, [Diffusion(mesh, coefficient)]), "ssprk3", 1.0)
     error = np.abs(state.values - 1 - amplitude * np.exp(-rate) * mode).max() / amplitude
     assert error < 1e-4, f"{error:.1e} in {state.steps} steps"
 
@@ -56,7 +56,7 @@ def test_heat_is_right_to_its_tolerance_by_default(name, amplitude):
 def test_errors_follow_the_tolerance(stepper, rtol):
     """u' = u² cos t as in the loop's own tests; Euler meets the tolerance in more steps."""
     state = State(0.0, np.array([0.5]))
-    evolve(state, Equation([Source(lambda t, u: u * u * np.cos(t))]), stepper, 1.0, rtol=rtol)
+    evolve(state, Equation(None, [Source(lambda t, u: u * u * np.cos(t))]), stepper, 1.0, rtol=rtol)
     error = abs(state.values[0] - 1 / (2 - np.sin(1.0)))
     assert error < 3 * rtol, f"{error:.1e} in {state.steps} steps"  # an early error grows by (u(1)/u(0))² = 2.98
     assert error > 1e-3 * rtol, f"{error:.1e} in {state.steps} steps: they are too many"
@@ -87,7 +87,7 @@ def schnakenberg(mode, a=0.1, b=0.9, diffusions=(0.01, 0.4)):
     growth, shapes = np.linalg.eig(jacobian)
     best = np.argmax(growth.real)
     assert growth[best].imag == 0
-    return steady, Equation([Source(reaction)], Both()), growth[best].real, shapes[:, best].real
+    return steady, Equation(None, [Source(reaction), Both()]), growth[best].real, shapes[:, best].real
 
 
 def test_a_turing_pattern_grows_at_its_rate_by_default():
@@ -121,9 +121,9 @@ def test_a_cluster_that_the_mesh_does_not_resolve_does_not_stop_the_loop():
     state = State(0.0, (1 + 0.5 * x[:, 0]) / (2 * np.pi))
     east = np.array([1.0, 0.0])
     transport = Advection(mesh, lambda time, density: east - (x @ east)[:, None] * x)
-    evolve(state, Equation([transport]), "ssprk3", 12.0)
+    evolve(state, Equation(None, [transport]), "ssprk3", 12.0)
     free = State(0.0, (1 + 0.5 * x[:, 0]) / (2 * np.pi))
-    evolve(free, Equation([transport]), "ssprk3", 12.0, rtol=None)
+    evolve(free, Equation(None, [transport]), "ssprk3", 12.0, rtol=None)
     assert state.values @ mesh.volumes == pytest.approx(1.0, abs=1e-13)
     assert state.values.min() >= 0
     assert state.steps < 20 * free.steps, f"{state.steps} steps, {free.steps} without tolerance"
@@ -131,7 +131,7 @@ def test_a_cluster_that_the_mesh_does_not_resolve_does_not_stop_the_loop():
 
 def test_without_a_tolerance_steps_are_those_of_the_cfl():
     """The step is the stepper's own, bit for bit."""
-    equation = Equation([], Diffusion(CIRCLE, 1.0))
+    equation = Equation(None, [Diffusion(CIRCLE, 1.0)])
     first = 1 + 0.5 * CIRCLE.centers[:, 0]
     state, by_hand = State(0.0, first.copy()), first.copy()
     evolve(state, equation, "ssprk3", 0.1, rtol=None)
@@ -145,10 +145,10 @@ def test_a_step_that_leaves_the_numbers_is_taken_again_shorter():
     """u' = −u³ from 10³ without a step limit: the first step of 1 overflows."""
     state = State(0.0, np.array([1e3]))
     with np.errstate(over="ignore", invalid="ignore"):
-        evolve(state, Equation([Source(lambda t, u: -(u**3) * np.exp(u * u * 1e-6))]), "ssprk3", 1.0)
+        evolve(state, Equation(None, [Source(lambda t, u: -(u**3) * np.exp(u * u * 1e-6))]), "ssprk3", 1.0)
     assert np.isfinite(state.values).all()
     with pytest.raises(NonFinite, match="step"):
-        evolve(State(0.0, np.ones(1)), Equation([Source(lambda t, u: u * np.nan)]), "ssprk3", 1.0)
+        evolve(State(0.0, np.ones(1)), Equation(None, [Source(lambda t, u: u * np.nan)]), "ssprk3", 1.0)
 
 
 def attempts_of(order=2, **state):
@@ -202,7 +202,7 @@ def test_terms_in_balance_err_where_they_change_more_than_half_of_the_values_in_
 @pytest.mark.parametrize(("name", "value"), [("rtol", 0.0), ("rtol", -1e-4), ("rtol", np.nan), ("atol", 0.0)])
 def test_a_tolerance_that_is_no_positive_number_is_refused(name, value):
     with pytest.raises(ValueError, match=rf"^{name} = .*: expected a finite number > 0$"):
-        evolve(State(0.0, np.ones(1)), Equation([Source(lambda t, u: -u)]), "ssprk3", 1.0, **{name: value})
+        evolve(State(0.0, np.ones(1)), Equation(None, [Source(lambda t, u: -u)]), "ssprk3", 1.0, **{name: value})
 
 
 class Decay:
@@ -223,5 +223,5 @@ def test_a_source_in_balance_with_a_stiff_term_rests(spread):
     """u' = λ(f − u): whole steps and half steps agree on almost nothing where λ dt ≫ 1, since both have decayed."""
     rest = 1.0 + spread * np.linspace(0.0, 1.0, 16)
     state = State(0.0, rest.copy())
-    evolve(state, Equation([Source(lambda time, values: Decay.rate * rest)], Decay()), "ssprk3", 0.01)
+    evolve(state, Equation(None, [Source(lambda time, values: Decay.rate * rest), Decay()]), "ssprk3", 0.01)
     np.testing.assert_allclose(state.values, rest, rtol=1e-4)

@@ -17,7 +17,7 @@ START = np.array([0.5, 0.1, 2.0])
 def stepped(limit: object, name: str, dt: float = 0.2) -> tuple[Floats, list[Floats]]:
     """Return the values after a step of u̇ = −1, and the work arrays: the start, the rate, the result of the first
     stage."""
-    equation = Equation([lambda t, u: -np.ones_like(u)], limit=limit)  # type: ignore[arg-type]
+    equation = Equation(None, [lambda t, u: -np.ones_like(u)], limit=limit)  # type: ignore[arg-type]
     state, work = State(0.0, START.copy()), [np.full(3, np.nan) for _ in range(3)]
     equation.prepare(0.0, state.values)
     STEPPERS[name].step(equation, state, dt, tuple(work))
@@ -49,8 +49,8 @@ def test_each_stage_is_limited(name: str) -> None:
 @pytest.mark.parametrize(("name", "order", "split"), [("euler", 1, 1), ("ssprk2", 2, 2), ("ssprk3", 3, 2)])
 def test_splitting_limits_the_order_to_two(name: str, order: int, split: int) -> None:
     mesh = circle(8)
-    assert order_of(Equation([lambda t, u: -u]), STEPPERS[name]) == order
-    assert order_of(Equation([lambda t, u: -u], Diffusion(mesh, 1.0)), STEPPERS[name]) == split
+    assert order_of(Equation(None, [lambda t, u: -u]), STEPPERS[name]) == order
+    assert order_of(Equation(None, [lambda t, u: -u, Diffusion(mesh, 1.0)]), STEPPERS[name]) == split
 
 
 @pytest.mark.parametrize(

@@ -56,7 +56,7 @@ def test_slotted_cylinders_return_within_their_bounds(case):
     mesh = sphere(48)
     start = cylinders(mesh)
     term = Advection(mesh, StreamFunction(psi_of_case(case)))
-    end = evolve(State(0.0, start.copy()), Equation([term]), "ssprk3", PERIOD, cfl=0.4, rtol=None).values
+    end = evolve(State(0.0, start.copy()), Equation(None, [term]), "ssprk3", PERIOD, cfl=0.4, rtol=None).values
     assert end.min() > 0.1 - 1e-13, f"{0.1 - end.min():.1e}"
     assert end.max() < 1.0 + 1e-13
     assert end @ mesh.volumes == pytest.approx(start @ mesh.volumes, rel=1e-13)
@@ -94,7 +94,7 @@ def test_the_flow_is_that_of_the_velocity(build):
         x = mesh.centers
         state = State(0.0, np.exp(x[:, 0]))
         term = Advection(mesh, StreamFunction(lambda t, points: -points[:, 2]), limiter="none")
-        evolve(state, Equation([term]), "ssprk3", 0.5, rtol=None)
+        evolve(state, Equation(None, [term]), "ssprk3", 0.5, rtol=None)
         exact = np.exp(np.cos(0.5) * x[:, 0] + np.sin(0.5) * x[:, 1])
         errors.append(np.abs(state.values - exact) @ mesh.volumes / mesh.volume)
     order = np.log2(errors[1] / errors[2])
@@ -136,7 +136,7 @@ def test_densities_stay_nonnegative():
     mesh = sphere(24)
     start = np.where(mesh.centers[:, 0] > 0.8, 1.0, 0.0)
     term = Advection(mesh, StreamFunction(psi_of_case(1)), nonnegative=True)
-    end = evolve(State(0.0, start.copy()), Equation([term]), "ssprk3", 1.0, rtol=None).values
+    end = evolve(State(0.0, start.copy()), Equation(None, [term]), "ssprk3", 1.0, rtol=None).values
     assert end.min() >= -1e-16
     assert end.max() <= 1 + 1e-13
 

@@ -103,7 +103,7 @@ KINDS: dict[str, Callable[[], Equation]] = {
     "stiff and source": lambda: of(
         Diffusion(MESH, 0.05, boundaries={"left": Value(wave)}), Source(lambda t, u: np.sin(3.0 * t) * u)
     ),
-    "own stiff term": lambda: Equation([Source(lambda t, u: np.sin(3.0 * t) * u)], Relaxation()),
+    "own stiff term": lambda: Equation(None, [Source(lambda t, u: np.sin(3.0 * t) * u), Relaxation()]),
     "source": lambda: of(Source(lambda t, u: np.cos(3.0 * t) * (1.0 - u) * np.sin(X))),
     "velocity": lambda: of(
         Advection(MESH, rising, limiter="none", boundaries={"left": Value(1.0), "right": Outflow()})
@@ -122,13 +122,13 @@ KINDS: dict[str, Callable[[], Equation]] = {
 
 @cache
 def exact(kind: str) -> np.ndarray:
-    rate = SemiDiscrete(KINDS[kind]().with_stiff_found()).full
+    rate = SemiDiscrete(KINDS[kind]()).full
     return solve_ivp(rate, SPAN, START, method="DOP853", rtol=1e-12, atol=1e-12).y[:, -1]
 
 
 def error(kind: str, method: str, steps: int) -> float:
     """Return the error at the end of ``steps`` equal steps."""
-    equation, state = KINDS[kind]().with_stiff_found(), State(SPAN[0], START.copy())
+    equation, state = KINDS[kind](), State(SPAN[0], START.copy())
     integrator = integrator_of(equation, method, 1e-8, 1e-12, None)
     if isinstance(integrator, SplitIntegrator):
         integrator = SplitIntegrator(equation, method, cfl=100.0)  # accuracy bounds its steps
@@ -145,7 +145,7 @@ def error(kind: str, method: str, steps: int) -> float:
 
 def expected_order(kind: str, method: str) -> int:
     splits = ORDERS[method] > SPLIT_ORDER and method == "ssprk3"
-    return SPLIT_ORDER if splits and KINDS[kind]().with_stiff_found().stiff is not None else ORDERS[method]
+    return SPLIT_ORDER if splits and KINDS[kind]().stiff is not None else ORDERS[method]
 
 
 @pytest.mark.parametrize("kind", KINDS)
@@ -179,7 +179,7 @@ def test_what_comes_in_is_the_integral_of_its_rate(method: str, nonnegative: boo
 def test_the_stiff_term_of_evolve_has_its_time(steps: int) -> None:
     term, state = Diffusion(MESH, 0.05, boundaries={"left": Flux(lambda t, x: t)}), State(1.0, START.copy())
     for k in range(steps):
-        evolve(state, Equation([], term), "ssprk3", 1.0 + (k + 1) / steps)
+        evolve(state, Equation(None, [term]), "ssprk3", 1.0 + (k + 1) / steps)
     assert state.values @ MESH.volumes == pytest.approx(START @ MESH.volumes + 1.5, abs=1e-12)
 
 
@@ -214,5 +214,5 @@ def test_exponential_steps_are_exact_for_data_linear_in_time() -> None:
 def test_evolve_meets_its_tolerance_from_rest(data: Callable[[float], float], condition: type) -> None:
     """The change in a step falls as fast as the error for data without a jump in their derivative, otherwise slower."""
     term, exact = diffused(data, condition, nonnegative=True)
-    state = evolve(State(0.0, np.ones(12)), Equation([], term), "ssprk3", 1.0, rtol=1e-4)
+    state = evolve(State(0.0, np.ones(12)), Equation(None, [term]), "ssprk3", 1.0, rtol=1e-4)
     np.testing.assert_allclose(state.values, exact, atol=1e-4)  # errors of steps add up to rtol times the path

@@ -10,7 +10,9 @@ PERIOD = 5.0
 
 
 def returned(mesh, start, wind, until=PERIOD, **options):
-    return evolve(State(0.0, start.copy()), Equation([Advection(mesh, wind, **options)]), "ssprk3", until, rtol=None)
+    return evolve(
+        State(0.0, start.copy()), Equation(None, [Advection(mesh, wind, **options)]), "ssprk3", until, rtol=None
+    )
 
 
 def coordinates(mesh):

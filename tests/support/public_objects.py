@@ -125,11 +125,10 @@ def product_velocities(time: float, density: Array) -> tuple[Array, Array]:
     return np.broadcast_to(turn, (*density.shape, 2)), outward
 
 
-def _of(mesh: s.Mesh, *terms: Any, method: str = "auto", stiff: Any = None, fields: int = 0) -> Problem:
+def _of(mesh: s.Mesh, *terms: Any, method: str = "auto", fields: int = 0) -> Problem:
     start = bump(mesh)
     state = np.stack([start * (1.0 + 0.1 * k) for k in range(fields)]) if fields else start
-    equation = s.Equation(mesh, list(terms)) if stiff is None else s.Equation(list(terms), stiff)
-    return equation, state, method
+    return s.Equation(mesh, list(terms)), state, method
 
 
 def _advection(name: str, **options: Any) -> Problem:
@@ -180,14 +179,14 @@ def _two_stiff() -> Problem:
 
 def _own_stiff() -> Problem:
     mesh = MESHES["interval"]()
-    return _of(mesh, OwnTerm(), stiff=OwnStiffTerm(), method="ssprk3")
+    return _of(mesh, OwnTerm(), OwnStiffTerm(), method="ssprk3")
 
 
 def _product() -> Problem:
     circle, radial = s.circle(12), s.interval(0.0, 1.0, 8)
     term = ProductAdvection(s.stack(circle, 8), s.stack(radial, 12), (8, 12), product_velocities)
     start = np.outer(bump(radial), bump(circle)).reshape(-1)
-    return s.Equation([term], limit=limit_positivity), start, "ssprk3"
+    return s.Equation(None, [term], limit=limit_positivity), start, "ssprk3"
 
 
 def _attention(name: str, normalization: str, query: float | Array = 1.0) -> Problem:

@@ -22,7 +22,7 @@ def barenblatt(time):
 
 
 term = NonlinearDiffusion(mesh, lambda u: u**2)
-end = evolve(State(0.1, barenblatt(0.1)), Equation([term]), "ssprk3", 1.0, rtol=1e-5).values
+end = evolve(State(0.1, barenblatt(0.1)), Equation(None, [term]), "ssprk3", 1.0, rtol=1e-5).values
 
 STATEMENT = Statement(
     text="second moment of ∂ₜu = Δu² at t = 1 from the Barenblatt solution at t = 0.1",

@@ -16,7 +16,7 @@ mesh, start, end = interval(-8.0, 8.0, 200), 0.25, 0.5
 x = mesh.centers[:, 0]
 term = DriftDiffusion(mesh, 1.0, x**2 / 2)
 density = np.exp(-(x**2) / (2 * start)) / np.sqrt(2 * np.pi * start)
-values = evolve(State(0.0, density.copy()), Equation([], term), "ssprk3", end, rtol=1e-6).values
+values = evolve(State(0.0, density.copy()), Equation(None, [term]), "ssprk3", end, rtol=1e-6).values
 
 STATEMENT = Statement(
     text="variance at t = ½, initially ¼",

@@ -204,8 +204,6 @@ def axisymmetric_equation(
     host = mesh.on_host
     near_uniform = LinearRegime(attention, noise, attention.dimension, attention.if_near_uniform)
     log_uniform = log_masses(host, attention.dimension) - np.log(host.volumes)
-    return Equation(
-        terms=[Advection(mesh, velocity, nonnegative=True), near_uniform],
-        stiff=IntervalDriftDiffusion(mesh, noise, log_uniform, nonnegative=True) if noise > 0 else None,
-        limit=limit_positivity,
-    )
+    diffusion = [IntervalDriftDiffusion(mesh, noise, log_uniform, nonnegative=True)] if noise > 0 else []
+    flow = Advection(mesh, velocity, nonnegative=True)
+    return Equation(mesh, [flow, near_uniform, *diffusion], limit=limit_positivity)

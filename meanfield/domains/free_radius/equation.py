@@ -123,7 +123,7 @@ def free_radius_equation(space: FreeRadius, norm: LayerNorm, output: Output, gat
     gate     γ of the decay −γx
     """
     flow = _flow(space, norm, output, gate)
-    return Equation([ProductAdvection(space.around, space.outward, space.shape, flow)], limit=limit_positivity)
+    return Equation(None, [ProductAdvection(space.around, space.outward, space.shape, flow)], limit=limit_positivity)
 
 
 def _flow(space: FreeRadius, norm: LayerNorm, output: Output, gate: float) -> Velocities:

@@ -110,11 +110,8 @@ def line_equation(mesh: Mesh, attention: LineAttention, noise: float = 0.0) -> E
 
     ``noise`` is κ ≥ 0. No flux passes the ends.
     """
-    return Equation(
-        terms=[Advection(mesh, attention.velocity, nonnegative=True)],
-        stiff=IntervalDriftDiffusion(mesh, noise, np.zeros(mesh.cells), nonnegative=True) if noise > 0 else None,
-        limit=limit_positivity,
-    )
+    diffusion = [IntervalDriftDiffusion(mesh, noise, np.zeros(mesh.cells), nonnegative=True)] if noise > 0 else []
+    return Equation(mesh, [Advection(mesh, attention.velocity, nonnegative=True), *diffusion], limit=limit_positivity)
 
 
 def initial_gaussian(mesh: Mesh, mean: float, variance: float) -> Floats:

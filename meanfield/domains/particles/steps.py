@@ -105,7 +105,9 @@ def dynamics_explicit(
         brownian = Brownian(noise, seed, curved=not velocity.sees_positions) if noise else None
         stepper = _TokenStepper(STEPPERS[method].weights, STEPPERS[method].order, velocity, brownian)
         diffusion = along and along.for_tokens(velocity.norm.keeps_radius(time))
-        return SplitIntegrator(Equation((Motion(velocity, noise),), diffusion), stepper, cfl, to_device=to_device)
+        stiff = [diffusion] if diffusion else []
+        equation = Equation(None, [Motion(velocity, noise), *stiff])
+        return SplitIntegrator(equation, stepper, cfl, to_device=to_device)
 
     return _dynamics_by_interval(integrator, velocity, intervals)
 

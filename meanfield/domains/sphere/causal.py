@@ -83,8 +83,6 @@ def causal_equation(mesh: Mesh, velocity: Velocity, labels: int, noise: float = 
     """
     stacked = stack(mesh, labels)
     near_uniform = LinearRegime(velocity.attention, noise, mesh.centers.shape[1], BelowTwiceTheMean(stacked))
-    return Equation(
-        terms=[Advection(stacked, CausalVelocity(velocity.restricted_to_mass, labels), nonnegative=True), near_uniform],
-        stiff=Diffusion(stacked, noise, nonnegative=True) if noise > 0 else None,
-        limit=limit_positivity,
-    )
+    flow = Advection(stacked, CausalVelocity(velocity.restricted_to_mass, labels), nonnegative=True)
+    diffusion = [Diffusion(stacked, noise, nonnegative=True)] if noise > 0 else []
+    return Equation(stacked, [flow, near_uniform, *diffusion], limit=limit_positivity)

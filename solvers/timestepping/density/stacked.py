@@ -49,7 +49,8 @@ class StackedDensities:
     ) -> None:
         self._flow = _Flow(mesh, rows, velocity, longest)
         self._stepper, self._diffusion, self.splits = stepper_of(stepper), diffusion, diffusion is not None
-        self._equation = Equation([self._flow], diffusion, limit_positivity)
+        stiff = [] if diffusion is None else [diffusion]
+        self._equation = Equation(None, [self._flow, *stiff], limit=limit_positivity)
         self._harmonics = harmonic_transform(mesh, min(DEGREES, mesh.cells // 2))
 
     def prepare(self, times: Floats, values: Floats, with_stiff: bool = False) -> Step:

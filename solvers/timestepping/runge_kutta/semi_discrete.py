@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from copy import copy
 from functools import partial
 from typing import Any
 
@@ -37,9 +38,8 @@ class SemiDiscrete:
     """
 
     def __init__(self, equation: Equation) -> None:
-        self.equation = Equation(
-            tuple(map(_without_step_limit, equation.terms)), equation.stiff, equation.limit
-        ).begin()
+        self.equation = equation.begin()
+        self.equation.terms = tuple(map(_without_step_limit, self.equation.terms))
         self.stable_dt = np.inf  # of the explicit terms at their last evaluation
         stiff = equation.stiff
         without = [term for term in getattr(stiff, "terms", (stiff,)) if stiff is not None and not has_rate(term)]
@@ -197,8 +197,10 @@ def _without_step_limit(term: Term) -> Term:
 
     The error control limits the step of such a source.
     """
-    is_unknown = isinstance(term, Source) and term.fastest is None
-    return Source(term.f, fastest=float(np.finfo(float).tiny)) if is_unknown else term  # type: ignore[attr-defined]
+    if isinstance(term, Source) and term.fastest is None:
+        term = copy(term)
+        term.fastest = float(np.finfo(float).tiny)
+    return term
 
 
 def _prepare(equation: Equation, time: float, values: Floats) -> Step:
