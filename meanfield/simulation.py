@@ -27,7 +27,7 @@ from solvers.timestepping.schedules import Every, Listed, Logarithmic, Schedule
 HOST_ATTRIBUTES = {"device": "cpu"}  # attributes of a run on the host
 MAX_CHECKED_SIZE = 10**5  # cells, or coordinates of tokens: set up within a second, and tested before a run is started
 MAX_GIVEN_SIZE = 2 * 10**6  # the same where a file or formula of the user may be invalid; this set-up takes seconds
-GIVEN_KINDS = ("array", "by_label", "file", "formula", "tokens")  # kinds of initial densities given by the user
+GIVEN_KINDS = ("array", "by_label", "file", "formula", "tokens", "values")  # of initial densities that users give
 
 
 def set_up(case: Case, backend: Backend | None = None) -> Problem:

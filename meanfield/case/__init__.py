@@ -21,7 +21,7 @@ _HOME = {
     "meanfield.sections.evolution": ("HandOver", "Output", "Stabilizers", "Time", "TokenSequence"),
     "meanfield.sections.initial": (
         "Array", "ByLabel", "Component", "Equiangular", "Formula", "Gaussian", "Harmonic", "Interval", "Moebius",
-        "Perturbed", "Points", "Snapshot", "Tokens", "Uniform", "VonMisesFisher", "Waves",
+        "Perturbed", "Points", "Snapshot", "Tokens", "Uniform", "Values", "VonMisesFisher", "Waves",
     ),
 }  # fmt: skip
 

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import html
 import math
-from typing import TYPE_CHECKING, ClassVar
+from collections.abc import Mapping
+from typing import TYPE_CHECKING, Any, ClassVar
 
 import msgspec
 
@@ -15,6 +16,7 @@ from meanfield.sections.initial import InitialKind
 from meanfield.sections.section import Key, Section, tag_of
 
 if TYPE_CHECKING:
+    from meanfield.case.given import GivenInitial
     from meanfield.case.overrides import Overrides
     from meanfield.diagnostics.table import Diagnostic, Table
 
@@ -24,6 +26,8 @@ _MAX_TOKENS_FOR_PAIRS = 1000  # tokens; beyond, diagnostics over all pairs are r
 class Case(Section, frozen=True):  # types.py builds the type that a file is converted to
     """Resolved content of a case file, which determines a run.
 
+    Each section is a record of :mod:`meanfield.case`, or a table as in a case file, such as ``dict(beta=4)``.
+
     Parameters
     ----------
     domain : record of meanfield.case, such as Circle
@@ -31,7 +35,7 @@ class Case(Section, frozen=True):  # types.py builds the type that a file is con
     attention : meanfield.case.Attention
         Inverse temperature β, kernel, normalization and matrices: section [attention].
     initial : record of meanfield.case, such as Perturbed
-        Initial density or tokens: section [initial].
+        Initial density or tokens: section [initial]. Also an array or a function, see :func:`~meanfield.load_case`.
     time : meanfield.case.Time
         Final time, method and step: section [time].
     title : str
@@ -51,7 +55,8 @@ class Case(Section, frozen=True):  # types.py builds the type that a file is con
 
     Notes
     -----
-    The constructor does not check values. :func:`~meanfield.load_case`, :func:`~meanfield.simulate` and
+    A case with a table among its sections is validated like a file, which raises :class:`~meanfield.CaseError`. The
+    values of records are not checked by the constructor. :func:`~meanfield.load_case`, :func:`~meanfield.simulate` and
     :func:`~meanfield.run` validate a case and fill in the defaults that depend on other sections.
 
     In the properties, g is the radius ``stabilizers.scale`` of the sphere on which layer norm keeps tokens, β is
@@ -60,6 +65,8 @@ class Case(Section, frozen=True):  # types.py builds the type that a file is con
     Examples
     --------
     >>> import meanfield as mf
+    >>> circle, beta = dict(manifold="circle", resolution=32), dict(beta=4)
+    >>> case = mf.Case(domain=circle, attention=beta, initial=dict(kind="perturbed"), time=dict(end=2))
     >>> from meanfield.case import Attention, Circle, Perturbed, Time
     >>> case = mf.Case(Circle(resolution=32), Attention(beta=4.0), Perturbed(seed=1), Time(end=2.0))
     >>> case = mf.load_case(case)
@@ -83,7 +90,39 @@ class Case(Section, frozen=True):  # types.py builds the type that a file is con
     hand_over: HandOver | None = None
     output: Output = Output()
 
-    def replace(self, changes: Overrides) -> Case:
+    if TYPE_CHECKING:
+
+        def __init__(
+            self,
+            domain: Domain | Mapping[str, Any],
+            attention: Attention | Mapping[str, Any],
+            initial: InitialKind | Mapping[str, Any] | GivenInitial,
+            time: Time | Mapping[str, Any] = ...,
+            title: str = ...,
+            feed_forward: FeedForward | Mapping[str, Any] | None = ...,
+            reaction: Reaction | Mapping[str, Any] | None = ...,
+            stabilizers: Stabilizers | Mapping[str, Any] = ...,
+            sequence: TokenSequence | Mapping[str, Any] | None = ...,
+            hand_over: HandOver | Mapping[str, Any] | None = ...,
+            output: Output | Mapping[str, Any] = ...,
+        ) -> None: ...
+
+    def __post_init__(self) -> None:
+        """Replace sections that are tables, arrays or functions by the records of the validated case."""
+        sections = msgspec.structs.asdict(self)
+        if isinstance(self.initial, InitialKind) and not any(isinstance(each, Mapping) for each in sections.values()):
+            return
+        from meanfield.case.given import split_initial
+        from meanfield.case.load import parse_sections
+
+        defaults = {field.name: field.default for field in msgspec.structs.fields(type(self))}
+        tables, initial = split_initial(sections)
+        given = {name: section for name, section in tables.items() if section != defaults[name]}
+        case = parse_sections(given, initial=initial)
+        for name in sections:
+            msgspec.structs.force_setattr(self, name, getattr(case, name))
+
+    def replace(self, changes: Overrides = (), initial: GivenInitial | None = None) -> Case:
         """Return a copy of the case with changes of some keys, validated.
 
         If the case records all default diagnostics, the new case records those of its own domain.
@@ -92,6 +131,8 @@ class Case(Section, frozen=True):  # types.py builds the type that a file is con
         ----------
         changes : mapping or sequence of str
             Values by dotted keys, such as ``{"attention.beta": 4}``, or texts such as ``["attention.beta=4"]``.
+        initial : array or function, optional
+            Initial density or tokens, see :func:`~meanfield.load_case`; also allowed among the changes.
 
         Returns
         -------
@@ -103,13 +144,19 @@ class Case(Section, frozen=True):  # types.py builds the type that a file is con
         CaseError
             If a change or the new case is not valid.
         """
+        from meanfield.case.given import split_initial
         from meanfield.case.load import parse, to_toml
         from meanfield.case.overrides import overrides_of
 
+        changes, among_changes = split_initial(changes)
         overrides, output = overrides_of(changes), self.output
         if any(text.startswith("domain") for text in overrides) and output.diagnostics == self.default_diagnostics:
             output = msgspec.structs.replace(output, diagnostics=None)
-        return parse(to_toml(msgspec.structs.replace(self, output=output)), overrides)
+        return parse(
+            to_toml(msgspec.structs.replace(self, output=output)),
+            overrides,
+            among_changes if initial is None else initial,
+        )
 
     def _repr_html_(self) -> str:
         """Return the title and the layer as HTML, above a folded case file."""

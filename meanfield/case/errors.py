@@ -12,7 +12,7 @@ from typing import Any
 import msgspec
 from msgspec import inspect as types
 
-_MIN_SIZE, _MAX_SIZE, _MAX_TIME = 1e-150, 1e150, 1e300
+MIN_SIZE, _MAX_SIZE, _MAX_TIME = 1e-150, 1e150, 1e300
 _MAX_DEPTH = 40  # nesting of tables and lists
 _MAX_SHOWN = 60  # characters of a value, so that the expected value stays visible
 
@@ -104,8 +104,8 @@ def refuse_extremes(data: object) -> None:
     for path, value in _parts(data):
         if isinstance(value, float) and value:
             largest = _MAX_TIME if path[0] in ("time", "output") else _MAX_SIZE
-            if not _MIN_SIZE <= abs(value) <= largest:
-                raise refusal(_dotted(path), value, f"0 or a size from {_MIN_SIZE:g} to {largest:g}")
+            if not MIN_SIZE <= abs(value) <= largest:
+                raise refusal(_dotted(path), value, f"0 or a size from {MIN_SIZE:g} to {largest:g}")
 
 
 Path = tuple[str | int, ...]  # keys of tables and indices of items, outermost first

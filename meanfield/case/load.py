@@ -6,9 +6,9 @@ import copy
 import math
 import re
 import tomllib
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import msgspec
 
@@ -22,11 +22,14 @@ from meanfield.case.errors import (
     translate,
 )
 from meanfield.case.lines import lines_of_keys, remove, with_lines
-from meanfield.case.overrides import Toml, apply
+from meanfield.case.overrides import Toml, apply, overrides_of, remove_initial, without_none
 from meanfield.case.types import convert, type_of_case
 from meanfield.case.validate import check
 from meanfield.domains.table import canonicalize_manifold
 from meanfield.shipped import shipped_texts
+
+if TYPE_CHECKING:
+    from meanfield.case.given import GivenInitial
 
 _SNAPSHOTS = 100
 _MAX_ERRORS = 20  # errors reported at once
@@ -38,14 +41,15 @@ _FIRST = 1e-4  # fraction of the end: four decades show the linear growth, the c
 _FIRST_BEFORE_ATOMS = 0.1  # upper bound with a handover, where the end may be large: a token moves by at most 0.1 rad
 
 
-def load(name_or_path: str, overrides: Sequence[str] = ()) -> Case:
+def load(name_or_path: str, overrides: Sequence[str] = (), initial: GivenInitial | None = None) -> Case:
     """Return the case in a file, or the shipped case of that name, with ``overrides`` such as ``attention.beta=4``.
 
-    Raises CaseError, with line numbers for a file.
+    ``initial`` is an array or a function that replaces the initial density, see meanfield.case.given. Raises CaseError,
+    with line numbers for a file.
     """
     text = read_text(name_or_path)
     try:
-        return _parse(text, overrides, source=name_or_path)
+        return _case_of(read_toml(text, name_or_path), overrides, initial)
     except CaseError as error:
         if not Path(name_or_path).exists():  # line numbers of a shipped case do not help the user
             raise
@@ -54,9 +58,21 @@ def load(name_or_path: str, overrides: Sequence[str] = ()) -> Case:
         raise with_lines(error, name_or_path, lines) from None
 
 
-def parse(text: str, overrides: Sequence[str] = ()) -> Case:
-    """Return the case of a TOML text, with ``overrides`` such as ``attention.beta=4``. Raises CaseError."""
-    return _parse(text, overrides, source="case")
+def parse(text: str, overrides: Sequence[str] = (), initial: GivenInitial | None = None) -> Case:
+    """Return the case of a TOML text, with ``overrides`` such as ``attention.beta=4``. Raises CaseError.
+
+    ``initial`` is an array or a function that replaces the initial density, see meanfield.case.given.
+    """
+    return _case_of(read_toml(text, "case"), overrides, initial)
+
+
+def parse_sections(
+    sections: Mapping[str, Any], overrides: Sequence[str] = (), initial: GivenInitial | None = None
+) -> Case:
+    """Return the case of sections by name, which are tables or records, with overrides. Raises CaseError."""
+    data: Toml = {}
+    apply(data, overrides_of(sections))
+    return _case_of(data, overrides, initial)
 
 
 def to_toml(case: Case) -> str:
@@ -96,15 +112,20 @@ def _copy_tables(data: Any) -> Any:
     return [_copy_tables(value) for value in data] if isinstance(data, list) else data
 
 
-def _parse(text: str, overrides: Sequence[str], source: str) -> Case:
-    return _case_of(read_toml(text, source), overrides)
+def _case_of(data: Toml, overrides: Sequence[str], initial: GivenInitial | None = None) -> Case:
+    """Return the validated case of parsed TOML with overrides, and with all defaults. Raises CaseError.
 
-
-def _case_of(data: Toml, overrides: Sequence[str]) -> Case:
-    """Return the validated case of parsed TOML with overrides, and with all defaults. Raises CaseError."""
+    An array or a function ``initial`` replaces the initial density, and the number of tokens.
+    """
+    if initial is not None:
+        remove_initial(data)
     apply(data, overrides)
-    refuse_unrepresentable(data)
     canonicalize_manifold(data)
+    if initial is not None:
+        from meanfield.case.given import table_of
+
+        data["initial"] = table_of(initial, data, lambda tables: _case_of(tables, ())) | data.get("initial", {})
+    refuse_unrepresentable(data)
     case = _resolve(_convert_tables(data))
     check(case)
     refuse_extremes(msgspec.to_builtins(case))
@@ -140,11 +161,16 @@ def _errors(data: Toml, schema: type) -> dict[str, CaseError]:
             return found
         except msgspec.ValidationError as cause:
             error = translate(cause, data, schema)
-        if error.is_missing and any(f"{error.key}.".startswith(f"{key}.") for key in found):
+        if error.is_missing and any(_is_within(error.key, key) or _is_within(key, error.key) for key in found):
             return found  # missing because this function removed it
         found.setdefault(error.key, error)
         if error.is_missing or not remove(data, error.key):
             return found
+
+
+def _is_within(key: str, table: str) -> bool:
+    """Return whether a dotted key is ``table`` itself, one of its keys or one of its items."""
+    return key == table or key.startswith((f"{table}.", f"{table}["))
 
 
 def read_toml(text: str, source: str) -> Toml:
@@ -243,10 +269,3 @@ def _text_of(path: Path) -> str:
     if len(data) > MAX_BYTES:
         raise CaseError(f"{path}: not a case file: longer than {MAX_BYTES} bytes")
     return data.decode("utf-8-sig")  # some editors write a byte order mark
-
-
-def without_none(data: Any) -> Any:
-    """Return nested data without keys that are None, since TOML has no null."""
-    if isinstance(data, dict):
-        return {key: without_none(value) for key, value in data.items() if value is not None}
-    return [without_none(item) for item in data] if isinstance(data, list | tuple) else data

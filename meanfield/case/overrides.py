@@ -8,6 +8,8 @@ import tomllib
 from collections.abc import Mapping, Sequence
 from typing import Any
 
+import msgspec
+
 from meanfield.case.errors import CaseError, refusal, show, show_key
 
 _KEY = re.compile(r"[A-Za-z0-9_-]+(\.[A-Za-z0-9_-]+)*")
@@ -20,8 +22,8 @@ Overrides = Mapping[str, Any] | Sequence[str]  # values by dotted keys, or texts
 def overrides_of(changes: Overrides) -> list[str]:
     """Return changes of a case as a list of overrides "key=value".
 
-    A mapping has dotted keys, and numbers, texts, lists or tables as values. Overrides are returned unchanged. Raises
-    CaseError for anything else: also a text, although it is a sequence, and a value None, which TOML lacks.
+    A mapping has dotted keys, and numbers, texts, lists, tables or records as values. Overrides are returned unchanged.
+    Raises CaseError for anything else: also a text, although it is a sequence, and a value None, which TOML lacks.
     """
     if isinstance(changes, str) or not isinstance(changes, Mapping | Sequence):
         raise CaseError(f"override {show(changes)}: expected a list of KEY=VALUE, or a mapping")
@@ -37,13 +39,21 @@ def overrides_of(changes: Overrides) -> list[str]:
 
 
 def inline(value: object) -> str:
-    """Return a value in TOML on one line; NumPy numbers and arrays are converted to Python."""
+    """Return a value in TOML on one line; NumPy numbers, arrays and records are converted to Python."""
     value = value.tolist() if hasattr(value, "tolist") else value
+    value = without_none(msgspec.to_builtins(value)) if isinstance(value, msgspec.Struct) else value
     if isinstance(value, dict):
         return "{" + ", ".join(f"{show_key(key)} = {inline(item)}" for key, item in value.items()) + "}"
     if isinstance(value, list | tuple):
         return "[" + ", ".join(map(inline, value)) + "]"
     return repr(value) if isinstance(value, float) else json.dumps(value, ensure_ascii=False, default=str)
+
+
+def without_none(data: Any) -> Any:
+    """Return nested data without keys that are None, since TOML has no null."""
+    if isinstance(data, dict):
+        return {key: without_none(value) for key, value in data.items() if value is not None}
+    return [without_none(item) for item in data] if isinstance(data, list | tuple) else data
 
 
 def apply(data: Toml, overrides: Sequence[str]) -> None:
@@ -84,10 +94,17 @@ def _remove_contradicted(data: Toml, new: Toml) -> None:
     if isinstance(output, dict) and "output.first" not in new and _is_late(output.get("first"), new.get("time.end")):
         output.pop("first", None)  # the default for this end replaces it
     if isinstance(initial, dict) and new.get("initial.kind", initial.get("kind")) != initial.get("kind"):
+        if new.get("initial.kind") in ("points", "tokens"):
+            remove_initial(data)
         data["initial"] = {}
-        domain = data.get("domain")
-        if isinstance(domain, dict) and new.get("initial.kind") in ("points", "tokens"):
-            domain.pop("count", None)  # the number of points or tokens sets the count
+
+
+def remove_initial(data: Toml) -> None:
+    """Remove the section [initial] of a case that points replace, and the number of tokens, which the points set."""
+    data.pop("initial", None)
+    domain = data.get("domain")
+    if isinstance(domain, dict):
+        domain.pop("count", None)
 
 
 def _is_late(first: Any, end: Any) -> bool:

@@ -9,7 +9,8 @@ from typing import Any
 from meanfield import running
 from meanfield.case.case import Case
 from meanfield.case.errors import CaseError
-from meanfield.case.load import load, parse
+from meanfield.case.given import split_initial
+from meanfield.case.load import load, parse_sections
 from meanfield.case.overrides import Overrides, overrides_of
 from meanfield.case.short_names import full_names
 from meanfield.results.result import Result
@@ -37,6 +38,10 @@ def load_case(source: CaseSource, overrides: Overrides = (), **changes: Any) -> 
         Values by short names, the last part of a key: ``beta=4`` for ``attention.beta``. The name of a section, such as
         ``initial``, has a mapping.
 
+        ``initial`` is also an array: a number for each cell, a row of these for each label of a causal mask, or tokens
+        (n, d). Or it is a function of the cell centers x (cells, d), unit vectors on circle and sphere, that returns
+        an unnormalized density (cells,). The case holds the numbers, as ``initial.density`` or ``initial.points``.
+
     Returns
     -------
     Case
@@ -51,18 +56,25 @@ def load_case(source: CaseSource, overrides: Overrides = (), **changes: Any) -> 
     Examples
     --------
     >>> import meanfield as mf
+    >>> case = mf.load_case("metastable_circle", resolution=8, initial=lambda x: 1 + x[:, 0])
+    >>> case.initial.density[0] > case.initial.density[4]  # the first cell is next to (1, 0)
+    True
     >>> case = mf.load_case("metastable_circle", {"attention.beta": 4, "time.end": 2})
     >>> case.attention.beta, case.domain.resolution
     (4.0, 512)
     >>> mf.load_case("metastable_circle", beta=4, end=2) == case
     True
     """
-    overrides = [*overrides_of(overrides), *overrides_of(full_names(changes))]
+    overrides, initial = split_initial(overrides)
+    changes, short = split_initial(full_names(changes))
+    overrides = [*overrides_of(overrides), *overrides_of(changes)]
+    initial = initial if short is None else short
     if isinstance(source, Case):
-        return source.replace(overrides)
+        return source.replace(overrides, initial)
     if isinstance(source, Mapping):
-        return parse("", [*overrides_of(source), *overrides])
-    return load(str(source), overrides)
+        tables, of_source = split_initial(source)
+        return parse_sections(tables, overrides, of_source if initial is None else initial)
+    return load(str(source), overrides, initial)
 
 
 def simulate(

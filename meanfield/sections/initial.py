@@ -327,6 +327,19 @@ class Array(InitialKind, frozen=True, kw_only=True, tag_field="kind", tag="array
         yield from _array_file(self.file)
 
 
+class Values(InitialKind, frozen=True, kw_only=True, tag_field="kind", tag="values"):
+    """Density as a number ≥ 0 for each cell, in the case itself, normalized. With a causal mask: for all labels."""
+
+    density: Annotated[tuple[NotNegative, ...], Meta(min_length=1)]
+
+    about: ClassVar = {"density": Key("unnormalized density, a number for each cell", [0.5, 1.0, 0.5])}
+
+    def problems(self, domain: Domain) -> Problems:
+        cells = domain.cells_and_width()[0] // (domain.labels or 1)
+        if len(self.density) != cells:
+            yield "initial.density", self.density, f"{cells} numbers, one for each cell, not {len(self.density)}"
+
+
 class Formula(InitialKind, frozen=True, kw_only=True, tag_field="kind", tag="formula"):
     """Unnormalized density as a formula, nowhere negative, in x, y, z, phi, theta (radians) and label.
 
@@ -352,7 +365,9 @@ class ByLabel(InitialKind, frozen=True, kw_only=True, tag_field="kind", tag="by_
     """Densities of the labels of a causal mask, in order: each of ``parts`` for an equal number of labels."""
 
     parts: Annotated[
-        tuple[Uniform | Perturbed | Harmonic | VonMisesFisher | Moebius | Points | Tokens | Array | Formula, ...],
+        tuple[
+            Uniform | Perturbed | Harmonic | VonMisesFisher | Moebius | Points | Tokens | Array | Values | Formula, ...
+        ],
         Meta(min_length=1),
     ]
 
@@ -368,7 +383,7 @@ class ByLabel(InitialKind, frozen=True, kw_only=True, tag_field="kind", tag="by_
 
 Initial = (
     Uniform | Perturbed | Harmonic | VonMisesFisher | Moebius | Points | Tokens | Snapshot | Gaussian | Equiangular
-    | Waves | Interval | Array | Formula | ByLabel
+    | Waves | Interval | Array | Values | Formula | ByLabel
 )  # fmt: skip
 
 

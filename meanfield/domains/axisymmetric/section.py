@@ -18,6 +18,7 @@ from meanfield.sections.initial import (
     Points,
     Snapshot,
     Uniform,
+    Values,
     VonMisesFisher,
 )
 from meanfield.sections.section import Key, Problems
@@ -35,7 +36,9 @@ class Axisymmetric(Domain, frozen=True, kw_only=True, tag="axisymmetric"):
     set_up: ClassVar = "meanfield.domains.axisymmetric.setup:set_up_axisymmetric"
     diagnostics: ClassVar = "meanfield.domains.axisymmetric.diagnostics:DIAGNOSTICS"
     layer_norms: ClassVar = SPHERICAL_NORMS
-    initial: ClassVar = (Uniform, Perturbed, Harmonic, VonMisesFisher, Moebius, Points, Snapshot, Array, Formula)
+    initial: ClassVar = (
+        Uniform, Perturbed, Harmonic, VonMisesFisher, Moebius, Points, Snapshot, Array, Values, Formula
+    )  # fmt: skip
     features: ClassVar = frozenset({"noise", "linear stability"})
     bounded_speed: ClassVar = True
     coordinates: ClassVar = 1

@@ -1,4 +1,4 @@
-"""Initial densities from an array in a file, and from a formula in coordinates."""
+"""Initial densities from numbers in a file or a case, and from a formula in coordinates."""
 
 from __future__ import annotations
 
@@ -49,6 +49,14 @@ def density_of_array(place: InitialMesh, kind: sections.Array) -> Floats:
     return normalize_density(place.mesh, values, "initial.file", kind.file)
 
 
+def density_of_values(place: InitialMesh, kind: sections.Values) -> Floats:
+    """Return the initial density (cells) of mass 1 that is proportional to numbers in the case.
+
+    Raises CaseError for numbers that are all zero.
+    """
+    return normalize_density(place.mesh, np.array(kind.density), "initial.density", kind.density)
+
+
 def density_of_formula(place: InitialMesh, kind: sections.Formula) -> Floats:
     """Return the initial density (cells) of mass 1 that is proportional to a formula at the cell centers.
 
@@ -58,7 +66,7 @@ def density_of_formula(place: InitialMesh, kind: sections.Formula) -> Floats:
     return normalize_density(place.mesh, values, "initial.density", kind.density)
 
 
-def normalize_density(mesh: Mesh, values: Floats, key: str, given: str) -> Floats:
+def normalize_density(mesh: Mesh, values: Floats, key: str, given: object) -> Floats:
     """Return the density (..., cells) of mass 1 that is proportional to ``values`` (..., cells).
 
     Raises CaseError for values that are negative, not finite, or all zero; ``key`` and ``given`` are the key of the
@@ -75,5 +83,6 @@ def normalize_density(mesh: Mesh, values: Floats, key: str, given: str) -> Float
 
 GIVEN_DENSITIES: dict[type, Callable[[InitialMesh, Any], Floats]] = {
     sections.Array: density_of_array,
+    sections.Values: density_of_values,
     sections.Formula: density_of_formula,
 }

@@ -8,7 +8,7 @@ from msgspec import Meta
 
 from meanfield.domains.domain import Domain
 from meanfield.domains.unbounded import length_problems
-from meanfield.sections.initial import Array, Formula, Gaussian, Interval, Points, Snapshot
+from meanfield.sections.initial import Array, Formula, Gaussian, Interval, Points, Snapshot, Values
 from meanfield.sections.section import Key, Positive, Problems
 
 if TYPE_CHECKING:
@@ -27,7 +27,7 @@ class Line(Domain, frozen=True, kw_only=True, tag="line"):
     set_up: ClassVar = "meanfield.domains.line.setup:set_up_line"
     diagnostics: ClassVar = "meanfield.diagnostics.unbounded:DIAGNOSTICS_LINE"
     layer_norms: ClassVar = ("none",)
-    initial: ClassVar = (Points, Snapshot, Gaussian, Interval, Array, Formula)
+    initial: ClassVar = (Points, Snapshot, Gaussian, Interval, Array, Values, Formula)
     features: ClassVar = frozenset({"noise", "gate", "layers"})
     formula: ClassVar = ("x",)
     unit_vectors: ClassVar = False

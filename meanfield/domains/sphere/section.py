@@ -21,6 +21,7 @@ from meanfield.sections.initial import (
     Snapshot,
     Tokens,
     Uniform,
+    Values,
     VonMisesFisher,
 )
 from meanfield.sections.section import Count, Key, Problems
@@ -51,7 +52,7 @@ class _ClosedDomain(Domain, frozen=True, kw_only=True):
     set_up: ClassVar = "meanfield.domains.sphere.setup:set_up_round"
     diagnostics: ClassVar = "meanfield.domains.sphere.diagnostics:DIAGNOSTICS"
     layer_norms: ClassVar = SPHERICAL_NORMS
-    initial: ClassVar = (*ON_SPHERES, Array, Formula, ByLabel)
+    initial: ClassVar = (*ON_SPHERES, Array, Values, Formula, ByLabel)
     features: ClassVar = frozenset(
         {"matrices", "heads", "file", "kernels", "sinkhorn", "causal mask", "feed-forward", "reaction", "noise",
          "scale", "layers", "handover", "linear stability"}

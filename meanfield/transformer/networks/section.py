@@ -12,8 +12,8 @@ import msgspec
 from msgspec import Meta
 
 from meanfield.case.errors import CaseError, did_you_mean, refusal, refuse_unrepresentable, translate
-from meanfield.case.load import read_toml, without_none
-from meanfield.case.overrides import apply
+from meanfield.case.load import read_toml
+from meanfield.case.overrides import apply, without_none
 from meanfield.sections.attention import Pattern
 from meanfield.sections.section import Count, Key, NotNegative, Positive, Problems, Section, Seed
 
