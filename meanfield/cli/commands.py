@@ -139,6 +139,33 @@ def branch(options: argparse.Namespace) -> int:
     return 0
 
 
+def limit(options: argparse.Namespace) -> int:
+    from meanfield.cli.kinds import require_figure
+
+    require_figure(options.output)
+    case = case_of(options)
+    from meanfield.results.limit_text import as_dict
+    from meanfield.results.refusals import with_option_names
+    from meanfield.results.token_numbers import limit as run_tokens
+
+    with with_option_names(("n", "seeds", "intervals", "observables", "tolerance")):
+        found = run_tokens(
+            case,
+            options.n,
+            seeds=options.seeds,
+            jobs=options.jobs,
+            observables=options.observables,
+            intervals=options.intervals,
+            order=options.order,
+            tolerance=options.tolerance,
+            progress=not options.quiet,
+        )
+    print_result(options, lambda: as_dict(found), lambda: found.report)
+    if options.output is not None:
+        print(found.plot(options.output))
+    return 0
+
+
 def convergence(options: argparse.Namespace) -> int:
     from meanfield.cli.kinds import require_figure
 

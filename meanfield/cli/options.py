@@ -157,6 +157,19 @@ convergence_options = (
     option("--values", "N,N,N", _VALUES, type=_integers, default=()),
     option("--of", "DIAGNOSTIC", "diagnostic whose final value is compared (default: energy)", default="energy"),
 )
+_COUNTS = "increasing numbers of tokens (default: 100,300,1000)"
+_OBSERVABLES = "formulas of observables, such as x or cos(2*phi) (default: the components of the mean token)"
+limit_options = (
+    option("--n", "N,N,...", _COUNTS, type=_integers, default=(100, 300, 1000)),
+    option("--seeds", "K", "number of seeds for each n, at least 3 (default: 8)", type=_integer(10**6), default=8),
+    option("--jobs", "N", "number of processes on this machine (default: 1)", type=_integer(1024), default=1),
+    option("--observables", "F,F,...", _OBSERVABLES, type=_names),
+    option("--intervals", "N", "number of intervals between output times (default: 10)", type=_integer(1000),
+           default=10),
+    option("--order", None, "order p of the Wasserstein distance (default: 1)", type=int, choices=(1, 2), default=1),
+    option("--tolerance", "ANGLE", "distance up to which tokens follow the density (default: 1/sqrt(beta), at most"
+           " 0.25)", type=_time),
+)  # fmt: skip
 sweep_options = (
     option("sweep", "SWEEP", "a sweep file, or the name of a shipped sweep"),
     option("-o/--output", "INDEX.h5", "index to write (default: the sweep's name with .h5, in this folder)"),

@@ -115,6 +115,19 @@ COMMANDS: dict[str, Command] = {
         f"CASE [--over stabilizers.noise] [--degree L] [--negative] [-o FIGURE.png] [--json] {_SET}",
         (*options.case_file, *options.branch_options, options.figure_if_named, options.as_json),
     ),
+    "limit": (
+        commands.limit,
+        "run tokens at several n beside the density: distances, fluctuations, exponent, clusters",
+        f"CASE [--n 100,300,1000] [--seeds K] [--jobs N] [--observables F,F] [-o FIGURE.png] [--json] {_SET}",
+        (
+            *options.case_file,
+            options.components,
+            *options.limit_options,
+            options.figure_if_named,
+            options.as_json,
+            options.quiet,
+        ),
+    ),
     "convergence": (
         commands.convergence,
         "estimate the error of a run by runs on coarser meshes, and the observed order",

@@ -14,6 +14,7 @@ import numpy as np
 
 from ..mesh.checks import as_floats, check_unmasked
 from ..mesh.mesh import Floats, Mesh
+from .gauss_grid import GaussGrid
 from .harmonics import SphereHarmonics, require_harmonics
 
 
@@ -230,7 +231,7 @@ class SphereZonal:
 
     Parameters
     ----------
-    mesh : Mesh
+    mesh : Mesh or GaussGrid
         A sphere of rings.
     value, gradient : (degrees,) array
         Multipliers of K and G.
@@ -238,7 +239,7 @@ class SphereZonal:
         Multipliers of R.
     """
 
-    def __init__(self, mesh: Mesh, value: Floats, gradient: Floats, radial: Floats | None = None) -> None:
+    def __init__(self, mesh: Mesh | GaussGrid, value: Floats, gradient: Floats, radial: Floats | None = None) -> None:
         self.mesh = mesh
         self._harmonics = SphereHarmonics(mesh, len(value))  # one degree more, for the derivative along θ
         multipliers = np.stack([value, gradient, *([] if radial is None else [radial])])

@@ -178,6 +178,11 @@ def modes(sample: ParticleSample) -> float:
     return float(count_modes(sample.directions.astype(float, copy=False), sample.masses, steepest_of(sample.velocity)))
 
 
+def position(sample: ParticleSample) -> Floats:
+    """Return the positions (n, d) of the tokens."""
+    return np.array(sample.points, dtype=float)
+
+
 def _has_angles(case: Case) -> bool:
     """Return whether d > 1 in a case: in one dimension directions are 1 and −1, which form no clusters by angle."""
     return case.domain.d > 1
@@ -214,7 +219,7 @@ def diagnostics_particles(
         "clusters": DIAGNOSTICS["clusters"]._replace(attributes=(("scale", scale),)),
         "modes": DIAGNOSTICS["modes"]._replace(attributes=(("bandwidth", bandwidth),)),
     }
-    return DiagnosticsOfTokens(names, table, {"d": dimension, **LENGTHS}, sample_of)
+    return DiagnosticsOfTokens(names, table, {"d": dimension, "token": len(masses), **LENGTHS}, sample_of)
 
 
 class DiagnosticsOfTokens(Diagnostics):
@@ -260,6 +265,7 @@ DIAGNOSTICS: Table = {
         lambda case: case.attention.pattern is None,
         sums_pairs=True,
     ),
+    "position": Diagnostic(position, "token d", "positions of the tokens", default=False),
     "drift": Diagnostic(drift, "", "1 - mean cosine of a token with its start", lambda case: case.sequence is not None),
     "roughness": Diagnostic(
         roughness,

@@ -1,0 +1,108 @@
+"""Theory of a case for large n: central-limit variance of observables, and rate at which fluctuations grow."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+
+import msgspec
+import numpy as np
+
+from meanfield.analysis.stability_report import rates_of, refusal_of_theory
+from meanfield.case.case import Case
+from meanfield.domains.common.from_run import mesh_of_run
+from meanfield.model.fluctuations import LinearizedFlow, Points, central_limit_variance
+from meanfield.model.linear_stability import most_degrees
+from meanfield.model.normalization import normalization_of
+from meanfield.running import run_in_memory
+from meanfield.sections.evolution import Output
+from meanfield.sections.formula import evaluate
+from solvers.io.run_file import Run
+from solvers.mesh.mesh import Floats, circle
+from solvers.transforms.gauss_grid import GaussGrid
+from solvers.transforms.harmonics import SphereHarmonics
+
+CELLS, RINGS = 256, 64  # resolution of the density beside the backward equation, at most
+DEGREE = 31  # of the Gauss grid of the backward equation on the sphere
+NEAR_UNIFORM = 0.1  # root mean square of ρ/ρ̄ − 1 up to which linear theory describes the density
+
+
+def refusal_of_prediction(case: Case) -> str:
+    """Return the reason why the central-limit variance of a density is not computed; empty where it is."""
+    if not case.domain.is_closed:
+        return f"not available for manifold {case.domain.manifold}"
+    if case.domain.labels is not None:
+        return "not available with a causal mask"
+    if (refused := refusal_of_theory(case)) is not None:
+        return str(refused)
+    if normalization_of(case.attention.normalization).is_two_sided:
+        return f'attention.normalization = "{case.attention.normalization}": not available'
+    return ""
+
+
+def predicted_variance(case: Case, intervals: int, observables: Sequence[str]) -> Floats:
+    """Return the limits of n Var⟨φ, ρ_n⟩ (times, m) of observables at the ends of equal ``intervals`` of time.
+
+    The density is computed anew at the times of the Runge–Kutta stages, on at most CELLS cells or RINGS rings. The
+    result is exact in the limit of fine meshes where :func:`refusal_of_prediction` is empty.
+    """
+    on_circle, domain = case.domain.d == 2, case.domain
+    resolution = min(domain.resolution or 0, CELLS if on_circle else RINGS)
+    points: Points = circle(resolution) if on_circle else GaussGrid(DEGREE)
+    flow = LinearizedFlow(
+        points,
+        case.beta_on_unit_sphere,
+        case.attention.normalization,
+        case.attention.value_scale,
+        case.noise_on_unit_sphere,
+        case.attention.rescaled,
+    )
+    steps = math.ceil(case.time.end / intervals / flow.longest_step(case.speed_bound))
+    run = run_in_memory(
+        msgspec.structs.replace(
+            case,
+            domain=msgspec.structs.replace(domain, resolution=resolution),
+            output=Output(snapshots=2 * steps * intervals, samples=1, spacing="linear", diagnostics=("mass",)),
+        )
+    )
+    outputs = [k * steps for k in range(intervals + 1)]
+    values = observable_values(observables, points.centers)
+    return central_limit_variance(flow, _densities_at(run, points), case.time.end / outputs[-1], values, outputs)
+
+
+def _densities_at(run: Run, points: Points) -> Floats:
+    """Return the densities (snapshots, points) of a run, on the sphere by their harmonics at the points of a grid."""
+    densities = np.stack([run.density(k) for k in range(run.snapshots)])
+    if not isinstance(points, GaussGrid):
+        return densities
+    on_mesh, on_grid = (SphereHarmonics(each, DEGREE) for each in (mesh_of_run(run), points))
+    return np.stack([on_grid.synthesis(on_mesh.of_density(density)) for density in densities])
+
+
+def observable_values(formulas: Sequence[str], points: Floats) -> Floats:
+    """Return the values (m, points) of formulas in coordinates at unit vectors (points, d).
+
+    The coordinates are those of `meanfield.sections.initial.Formula`: x and y, z on the sphere, azimuth phi and polar
+    angle theta; z and theta alone, from the last axis, in more dimensions.
+    """
+    return np.stack([evaluate(formula, coordinates(points)) for formula in formulas])
+
+
+def coordinates(points: Floats) -> dict[str, Floats]:
+    """Return the coordinates (points,) by name of unit vectors (points, d), for formulas."""
+    x, y, z = points[..., 0], points[..., 1], points[..., -1]
+    polar = {"z": z, "theta": np.arctan2(np.linalg.norm(points[..., :-1], axis=-1), z)}
+    on_circle = {"x": x, "y": y, "phi": np.mod(np.arctan2(y, x), 2 * np.pi)}
+    return {2: on_circle, 3: on_circle | polar}.get(points.shape[-1], polar)
+
+
+def fastest_rate(case: Case, density: Floats, uniform: Floats) -> float:
+    """Return the largest growth rate λ about the uniform density; NaN where linear theory does not apply.
+
+    The theory applies to an initial ``density`` within NEAR_UNIFORM of the ``uniform`` one, given as masses (cells,).
+    """
+    deviation = float(np.sqrt(uniform @ (density / uniform - 1) ** 2))
+    if deviation > NEAR_UNIFORM or refusal_of_theory(case) is not None:
+        return np.nan
+    rate = float(rates_of(case, np.arange(1, most_degrees(case.beta_on_unit_sphere))).max())
+    return rate if rate > 0 else np.nan

@@ -1,0 +1,126 @@
+"""Figure of tokens at several numbers n beside their density: distances, exponent, fluctuations, final clusters."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from meanfield.figures.axes import label_decades
+from meanfield.figures.figure import STYLE, WIDTH, write_figure
+from meanfield.figures.run_data import BLACK, BLUE, GREEN, ORANGE, PURPLE, SKY, VERMILION
+
+if TYPE_CHECKING:
+    from matplotlib.axes import Axes
+    from matplotlib.figure import Figure
+
+    from meanfield.results.token_numbers import Limit
+
+COLORS = (BLUE, VERMILION, GREEN, PURPLE, ORANGE, SKY)
+MAX_OBSERVABLES = 3  # panels of fluctuations in a row
+HEIGHT = 6.4  # inches
+
+
+def plot_limit(found: Limit, figure: str | Path) -> Path:
+    """Draw tokens beside their density to ``figure`` (.png, .pdf or .svg) and return the path.
+
+    Raises FileError for an unknown suffix, and if the folder of the figure is missing or read-only.
+    """
+    return write_figure(figure, lambda drawing: compose(found, drawing), figsize=(WIDTH, HEIGHT))
+
+
+def figure_of(found: Limit) -> Figure:
+    """Return the figure of tokens beside their density."""
+    import matplotlib
+    from matplotlib import pyplot
+
+    with matplotlib.rc_context(STYLE):
+        figure: Figure = pyplot.figure(figsize=(WIDTH, HEIGHT), layout="constrained")
+        compose(found, figure)
+    return figure
+
+
+def compose(found: Limit, figure: Figure) -> None:
+    """Draw tokens beside their density into an empty figure."""
+    above, below = figure.subfigures(2, 1, squeeze=False)[:, 0]
+    over_time, over_n, clusters = above.subplots(1, 3, width_ratios=(1.3, 1, 1))
+    _draw_distances(over_time, found)
+    _draw_exponent(over_n, found)
+    _draw_clusters(clusters, found)
+    count = min(len(found.observables), MAX_OBSERVABLES)
+    for k, ax in enumerate(below.subplots(1, count, squeeze=False)[0]):
+        _draw_fluctuations(ax, found, k)
+
+
+def _style(k: int) -> dict[str, Any]:
+    return {"color": COLORS[k % len(COLORS)]}
+
+
+def _draw_distances(ax: Axes, found: Limit) -> None:
+    """Draw the mean distance over time for each n, with its interval, and the tolerance."""
+    for k, count in enumerate(found.n):
+        mean, half = found.mean_distance[k], found.distance_half_width[k]
+        ax.plot(found.time, mean, label=f"n = {count}", **_style(k))
+        ax.fill_between(found.time, np.maximum(mean - half, 0), mean + half, alpha=0.2, lw=0, **_style(k))
+    ax.axhline(found.tolerance, color=BLACK, ls=":", lw=1)
+    for k, until in enumerate(found.predicted_followed):
+        if until <= found.time[-1]:
+            ax.axvline(until, ls="--", lw=1, **_style(k))
+    lines = "; dashed: log(n)/2λ" if np.isfinite(found.rate) else ""
+    ax.set_title(f"W{found.order} to the density (rad){lines}", loc="left")
+    ax.set(xlabel="time t", xlim=(0, found.time[-1]), ylim=(0, None))
+    ax.legend(frameon=False)
+
+
+def _draw_exponent(ax: Axes, found: Limit) -> None:
+    """Draw the distance, averaged over the times at which all n follow the density, over n, beside n^{−1/2}."""
+    of_seeds = found.distance[..., found.following].mean(axis=2)
+    mean, n = of_seeds.mean(axis=1), found.n.astype(float)
+    ax.errorbar(
+        n,
+        mean,
+        of_seeds.std(axis=1, ddof=1),
+        fmt="o",
+        ms=5,
+        label=f"up to t = {found.all_follow_until:.3g}",
+        **_style(0),
+    )
+    middle = np.exp(np.log(mean).mean()) * np.sqrt(np.exp(np.log(n).mean()))
+    ax.plot(n, middle / np.sqrt(n), "--", color=BLACK, label="∝ n^(−1/2)")
+    ax.set_title(f"exponent {found.exponent}".replace("-", "−"), loc="left")
+    ax.set(xlabel="number n of tokens", xscale="log", yscale="log")
+    label_decades(ax.xaxis, n.min(), n.max())
+    label_decades(ax.yaxis, mean.min(), mean.max())
+    ax.legend(frameon=False)
+
+
+def _draw_clusters(ax: Axes, found: Limit) -> None:
+    """Draw the shares of the seeds by final number of clusters, as bars for each n, with the number of the density."""
+    from matplotlib.ticker import MaxNLocator
+
+    counts = np.arange(found.configurations.shape[1])
+    width = 0.8 / len(found.n)
+    for k, shares in enumerate(found.configurations):
+        ax.bar(counts + (k - (len(found.n) - 1) / 2) * width, shares, width, **_style(k))
+    if found.density_clusters >= 0:
+        ax.axvline(found.density_clusters, color=BLACK, ls="--", lw=1, label="density")
+        ax.legend(frameon=False)
+    present = np.flatnonzero(found.configurations.any(axis=0))
+    low, high = (choose(*present, max(found.density_clusters, present[0])) for choose in (min, max))
+    ax.set_title("share of the seeds", loc="left")
+    ax.set(xlabel="final number of clusters", xlim=(low - 0.6, high + 0.6), ylim=(0, 1))
+    ax.xaxis.set_major_locator(MaxNLocator(integer=True))
+
+
+def _draw_fluctuations(ax: Axes, found: Limit, k: int) -> None:
+    """Draw n Var of observable k over time for each n, with its interval, and the prediction."""
+    low, high = found.fluctuations_interval[..., k]
+    for size in range(len(found.n)):
+        ax.plot(found.time, found.fluctuations[size, :, k], **_style(size))
+        ax.fill_between(found.time, low[size], high[size], alpha=0.15, lw=0, **_style(size))
+    if not found.not_predicted:
+        ax.plot(found.time, found.predicted[:, k], "--", color=BLACK, label="prediction for n → ∞")
+        ax.legend(frameon=False)
+    ax.set_title(f"n Var of the mean of {found.observables[k]}", loc="left")
+    ax.set(xlabel="time t", xlim=(0, found.time[-1]), ylim=(0, None))

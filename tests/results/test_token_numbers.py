@@ -1,0 +1,149 @@
+"""Results of limit: numbers, Dataset, figure, report, and refusals."""
+
+import pickle
+import re
+
+import numpy as np
+import pytest
+
+import meanfield as mf
+from meanfield.cli.parser import main
+
+
+@pytest.fixture(scope="module")
+def case():
+    center = [{"center": [1.0, 0.0], "concentration": 1.0}]
+    return mf.load_case(
+        {
+            "domain": {"manifold": "circle", "resolution": 64},
+            "attention": {"beta": 4.0},
+            "initial": {"kind": "von_mises_fisher", "components": center},
+            "time": {"end": 1.0},
+        }
+    )
+
+
+@pytest.fixture(scope="module")
+def found(case):
+    return mf.limit(case, n=[64, 256], seeds=150, intervals=2, progress=False)
+
+
+def test_distances_and_deviations_decrease_as_one_over_the_root_of_n(found):
+    for estimate in (found.exponent, *found.deviation_exponents):
+        assert abs(estimate.value + 0.5) < 1.5 * estimate.half_width < 0.25
+
+
+def test_variances_agree_with_the_central_limit(found):
+    for ratio in found.measured_over_predicted:
+        assert abs(ratio.value - 1) < 1.5 * ratio.half_width < 0.35
+    low, high = found.fluctuations_interval
+    assert ((low < found.fluctuations) & (found.fluctuations < high)).all()
+
+
+def test_mean_of_many_tokens_is_that_of_the_density(found):
+    error = 4 * np.sqrt(found.predicted / found.n[-1] / found.seeds)
+    assert (np.abs(found.moments[-1].mean(axis=0) - found.density_moments) < error).all()
+
+
+def test_noise_adds_to_the_variance(case):
+    noisy = mf.limit(
+        case.replace({"stabilizers.noise": 0.5}), n=[32, 64], seeds=60, observables=["x"], intervals=1, progress=False
+    )
+    ratio = noisy.measured_over_predicted[0]
+    assert abs(ratio.value - 1) < 1.5 * ratio.half_width < 0.5
+
+
+def test_uniform_density_has_the_time_of_departure(case):
+    uniform = case.replace({"initial": {"kind": "uniform"}, "time.end": 4.0})
+    found = mf.limit(uniform, n=[16, 64], seeds=3, observables=["x"], intervals=4, progress=False)
+    assert found.rate == pytest.approx(mf.stability(uniform).rates.max())
+    assert found.predicted_followed == pytest.approx(np.log([16, 64]) / (2 * found.rate))
+    assert found.followed[0] < found.time[-1]
+    assert found.density_clusters == 0
+    assert found.configurations.sum(axis=1) == pytest.approx(1)
+    assert "log(n)/2λ" in found.report
+
+
+def test_results_are_a_dataset_a_table_and_a_report(found):
+    data = found.to_xarray()
+    assert data.distance.dims == ("n", "seed", "time")
+    assert data.attrs["exponent"] == found.exponent.value
+    assert data.configurations.sum("clusters").values == pytest.approx(1)
+    table = found.to_dataframe()
+    assert len(table) == 2 * 3 * 2
+    assert table.loc[(64, 1.0, "x"), "distance"] == pytest.approx(found.mean_distance[0, -1])
+    assert repr(found) == found.report
+    assert "n → ∞" in found.report
+    assert "<pre>" in found._repr_html_()
+    again = pickle.loads(pickle.dumps(found))
+    assert again.report == found.report
+
+
+def test_figure_is_drawn(found, tmp_path):
+    assert found.plot(tmp_path / "limit.png").stat().st_size > 10_000
+    assert len(found.plot().subfigs) == 2
+
+
+def test_distances_alone_are_returned_where_no_theory_holds(case):
+    heads = case.replace({"stabilizers.layer_norm": "ngpt", "time.end": 0.2})
+    found = mf.limit(heads, n=[16, 32], seeds=3, intervals=1, progress=False)
+    assert np.isnan(found.predicted).all()
+    assert re.search("central-limit variance: not computed: .*ngpt", found.report)
+
+
+def test_several_processes_give_the_same_numbers(case):
+    short = case.replace({"time.end": 0.2, "stabilizers.noise": 0.1})
+    one, two = (mf.limit(short, [16, 24], seeds=3, jobs=jobs, intervals=1, progress=False) for jobs in (1, 2))
+    assert np.array_equal(one.distance, two.distance)
+
+
+@pytest.mark.parametrize(
+    ("arguments", "message"),
+    [
+        ({"n": [100]}, "n = 100: expected at least two"),
+        ({"n": [200, 100]}, "n = 200,100: expected"),
+        ({"n": 100}, "n = 100: expected"),
+        ({"seeds": 2}, "seeds = 2: expected at least 3"),
+        ({"seeds": [1, 1, 2]}, "seeds = 3: expected at least 3 different"),
+        ({"jobs": 0}, "jobs = 0: expected a whole number"),
+        ({"intervals": 0}, "intervals = 0: expected"),
+        ({"order": 3}, "order = 3: expected 1 or 2"),
+        ({"tolerance": -1}, "tolerance = -1: expected an angle"),
+        ({"observables": ["q"]}, "observables = q: expected"),
+        ({"observables": []}, "expected at least one formula"),
+    ],
+)
+def test_arguments_are_refused_before_any_run(case, arguments, message):
+    with pytest.raises(mf.CaseError, match=message):
+        mf.limit(case, **({"n": [16, 32]} | arguments), progress=False)
+
+
+def test_physics_that_tokens_lack_is_refused(case):
+    grows = case.replace({"reaction": {"kind": "linear", "rate": 0.1}})
+    with pytest.raises(mf.CaseError, match="reaction"):
+        mf.limit(grows, n=[16, 32], progress=False)
+
+
+def test_command_prints_the_report_and_refuses_bad_input(tmp_path, capsys):
+    few = ["limit", "growth_circle", "--set", "time.end=0.1", "--n", "16,32", "--seeds", "3", "--intervals", "1"]
+    assert main([*few, "--quiet", "-o", str(tmp_path / "a.png")]) == 0
+    assert "exponent of W1" in capsys.readouterr().out
+    assert (tmp_path / "a.png").exists()
+    assert main([*few, "--quiet", "--json", "--observables", "x,cos(2*phi)"]) == 0
+    assert '"observables": [\n    "x",\n    "cos(2*phi)"' in capsys.readouterr().out
+    assert main([*few, "--seeds", "2"]) == 2
+    assert capsys.readouterr().err.startswith("meanfield: --seeds 2: expected at least 3")
+    assert main([*few, "--n", "32,16"]) == 2
+    assert main(["limit", "growth_circle", "--observables", "w"]) == 2
+    assert "--observables w: expected" in capsys.readouterr().err
+
+
+def test_interrupt_reports_the_finished_runs(case, monkeypatch):
+    from meanfield.analysis.token_numbers import runs
+
+    def interrupt(*_):
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr(runs, "find_clusters_of_tokens", interrupt)
+    with pytest.raises(KeyboardInterrupt, match="interrupted; 0 of 6 runs of tokens were done"):
+        mf.limit(case.replace({"time.end": 0.1}), n=[16, 32], seeds=3, progress=False)
