@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Mapping
 from importlib import import_module
-from typing import TYPE_CHECKING, Any, ClassVar
+from typing import TYPE_CHECKING, Any, ClassVar, NamedTuple
+
+import msgspec
 
 from meanfield.sections.section import Problems, Section
 
@@ -21,6 +24,22 @@ def load(dotted: str) -> Any:
     """
     module, _, attribute = dotted.partition(":")
     return getattr(import_module(module), attribute)
+
+
+class DefaultResolution(NamedTuple):
+    """Default of ``domain.resolution``: ``per_width`` cells per smallest scale across ``extent``, at most ``most``.
+
+    The smallest scale is the kernel width 1/√β. With n cells in it, two points merge 100/n² % too early: 0.4 % for 16,
+    1.7 % for 8, measured on circle and sphere at β = 4 and 9.
+    """
+
+    extent: float
+    per_width: int
+    most: int
+
+    def of_width(self, width: float) -> int:
+        """Return the default resolution for a smallest scale ``width``, a multiple of 16."""
+        return 16 * math.ceil(min(self.extent * self.per_width / width, self.most) / 16)
 
 
 class Domain(Section, frozen=True, kw_only=True, tag_field="manifold"):
@@ -40,6 +59,7 @@ class Domain(Section, frozen=True, kw_only=True, tag_field="manifold"):
     initial: ClassVar[tuple[type, ...]]  # kinds of [initial]
     features: ClassVar[frozenset[str]] = frozenset()  # keys of meanfield.case.combinations.OPTIONS
     ambient: ClassVar[int]  # d of the ambient R^d of the tokens, where no key sets it
+    default_resolution: ClassVar[DefaultResolution] = DefaultResolution(0.0, 0, 0)  # without cells
     mesh: ClassVar[str | None] = None  # resolution → Mesh, where one number determines the mesh
     is_closed: ClassVar[bool] = False  # a mesh of unit vectors; runs can begin with a run on other cells
     has_tokens: ClassVar[bool] = False  # a state is positions of tokens instead of a density on cells
@@ -110,8 +130,16 @@ class Domain(Section, frozen=True, kw_only=True, tag_field="manifold"):
 
     @property
     def resolution(self) -> int | None:
-        """Return the number of cells of a curve, or of rings of the sphere from pole to pole; None for particles."""
+        """Return the number of cells of a curve, or of rings of the sphere from pole to pole.
+
+        None for particles, and before the default of a case is filled in.
+        """
         return None
+
+    @property
+    def cells_across(self) -> int:
+        """Return the resolution, or the smallest default before the default of a case is filled in."""
+        return self.resolution or self.default_resolution.of_width(1.0)
 
     @property
     def expansion(self) -> float:
@@ -130,7 +158,13 @@ class Domain(Section, frozen=True, kw_only=True, tag_field="manifold"):
 
     def resolved(self, case: Case) -> Domain:
         """Return this section [domain] with those defaults filled in that depend on other sections of the case."""
-        return self
+        if self.resolution is not None or not self.default_resolution.extent:
+            return self
+        return msgspec.structs.replace(self, resolution=self.default_resolution.of_width(self.smallest_scale(case)))
+
+    def smallest_scale(self, case: Case) -> float:
+        """Return the width 1/√β of the kernel of a case, as an angle where layer norm fixes the radius; at most 1."""
+        return 1 / math.sqrt(max(abs(case.beta_on_unit_sphere), 1.0))
 
     def problems(self, case: Case) -> Problems:
         """Yield the errors of this section [domain] beyond types and ranges: the key, its value, and what is expected.

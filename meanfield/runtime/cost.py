@@ -88,12 +88,18 @@ def _cost_of_cells(case: Case) -> list[str]:
     snapshots = _snapshots(case)
     return [
         f"cells         {cells}",
-        f"cell width    {width:.4g} (mean)",
+        f"cell width    {width:.4g} (mean){_per_smallest_scale(case, width)}",
         f"memory        about {as_bytes(memory_bytes(case))}",
         f"file          at most about {as_bytes(file_bytes(case))} for {counted(snapshots, 'snapshot')}",
         f"time steps    {_steps(case)}",
         *case.domain.estimates(case),
     ]
+
+
+def _per_smallest_scale(case: Case, width: float) -> str:
+    """Return a text on the number of cells, of a given width, per smallest scale; empty for a scale of 1 rad."""
+    scale = case.domain.smallest_scale(case)
+    return f", {scale / width:.2g} in the smallest scale {scale:.3g}" if scale < 1 else ""
 
 
 def _cost_of_tokens(case: Case) -> list[str]:

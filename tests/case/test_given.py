@@ -7,6 +7,7 @@ import pytest
 
 import meanfield as mf
 from meanfield.case import Attention, Circle, Perturbed, Time
+from meanfield.runtime.cost import estimate
 from meanfield.simulation import set_up
 
 CIRCLE = {"domain": {"manifold": "circle", "resolution": 16}, "attention": {"beta": 2}, "time": {"end": 0.1}}
@@ -135,3 +136,24 @@ def test_invalid_sections_are_refused_in_one_message():
     assert "domain" not in str(error.value)
     with pytest.raises(mf.CaseError, match=r"^time\.end: missing; expected a number > 0$"):
         mf.Case(CIRCLE["domain"], {"beta": 2}, {"kind": "uniform"})
+
+
+@pytest.mark.parametrize(
+    ("domain", "beta", "resolution"),
+    [
+        ({"manifold": "circle"}, 0, 112),
+        ({"manifold": "circle"}, 9, 304),
+        ({"manifold": "circle"}, 1e5, 4096),
+        ({"manifold": "sphere"}, 9, 80),
+        ({"manifold": "axisymmetric", "dimension": 3}, 9, 160),
+        ({"manifold": "axisymmetric", "dimension": 64}, 9, 400),
+    ],
+    ids=str,
+)
+def test_the_default_resolution_follows_from_beta_and_the_dimension(domain, beta, resolution):
+    case = mf.Case(domain=domain, attention={"beta": beta}, initial={"kind": "uniform"}, time={"end": 1})
+    assert case.domain.resolution == resolution
+    scale = min(beta**-0.5 if beta else 1, (case.domain.d - 2) ** -0.5 if case.domain.d > 3 else 1)
+    stated = f" {scale / case.domain.cells_and_width()[1]:.2g} in the smallest scale {scale:.3g}\n"
+    assert (stated in estimate(case)) == (scale < 1)
+    assert mf.load_case(case, beta=2).domain.resolution == resolution  # a case is one value

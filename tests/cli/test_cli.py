@@ -340,7 +340,8 @@ def test_check_prints_the_resolved_case_and_its_cost(capsys: pytest.CaptureFixtu
     assert main(["check", "mine.toml", "--set", "time.end=100"]) == 0
     out = capsys.readouterr().out
     assert parse(out) == load("mine.toml", ["time.end=100"])  # the cost is in comments
-    assert "# cells         64\n# cell width    0.09817 (mean)\n# memory        about 25.6 kB\n" in out
+    assert "# cells         64\n# cell width    0.09817 (mean), 5.1 in the smallest scale 0.5\n" in out
+    assert "\n# memory        about 25.6 kB\n" in out
     assert "kB for 101 snapshots\n" in out
     assert "# time steps    at most about 2e+03\n" in out  # 100 / (0.5 · 2π/64) = 2037
 

@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 import math
-from typing import Annotated, ClassVar
+from typing import TYPE_CHECKING, Annotated, ClassVar
 
 from msgspec import Meta
 
-from meanfield.domains.domain import Domain
+from meanfield.domains.domain import DefaultResolution, Domain
 from meanfield.model.layer_norm import SPHERICAL_NORMS
 from meanfield.sections.initial import (
     Array,
@@ -22,6 +22,9 @@ from meanfield.sections.initial import (
     VonMisesFisher,
 )
 from meanfield.sections.section import Key, Problems
+
+if TYPE_CHECKING:
+    from meanfield.case.case import Case
 
 
 class Axisymmetric(Domain, frozen=True, kw_only=True, tag="axisymmetric"):
@@ -51,11 +54,14 @@ class Axisymmetric(Domain, frozen=True, kw_only=True, tag="axisymmetric"):
     stage: ClassVar = "meanfield.view.stages:PROFILE"
     coordinate: ClassVar = "meanfield.figures.coordinate:polar_angle"
 
-    resolution: Annotated[int, Meta(ge=8, le=4096)]  # the kernel of all pairs of polar angles is stored
+    default_resolution: ClassVar = DefaultResolution(math.pi, per_width=16, most=1024)
+
+    # the kernel of all pairs of polar angles is stored; set in a resolved case
+    resolution: Annotated[int, Meta(ge=8, le=4096)] | None = None
     dimension: Annotated[int, Meta(ge=2, le=4096)] = 3
 
     about: ClassVar = {
-        "resolution": Key("number of cells of the polar angle", 128),
+        "resolution": Key("number of cells; by default 16 per 1/√β or 1/√(dimension − 2), at most 1024", 128),
         "dimension": Key("d of the sphere S^{d−1}", 64),
     }
 
@@ -69,11 +75,15 @@ class Axisymmetric(Domain, frozen=True, kw_only=True, tag="axisymmetric"):
 
     @property
     def max_degree(self) -> int:
-        return self.resolution - 1
+        return self.cells_across - 1
 
     def point_problems(self, key: str, point: tuple[float, ...]) -> Problems:
         if not -1 <= point[0] <= 1:
             yield key, point, "the cosine of its angle with the axis, from -1 to 1"
 
     def cells_and_width(self) -> tuple[int, float]:
-        return self.resolution, math.pi / self.resolution
+        return self.cells_across, math.pi / self.cells_across
+
+    def smallest_scale(self, case: Case) -> float:
+        """Return the width of the kernel, or of the distribution of uniform tokens about the equator if narrower."""
+        return min(super().smallest_scale(case), 1 / math.sqrt(max(self.dimension - 2, 1)))

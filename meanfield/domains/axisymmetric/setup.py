@@ -34,7 +34,7 @@ def set_up_axisymmetric(case: Case, backend: Backend | None = None) -> Problem:
     """
     dimension, attention, stabilizers = case.domain.d, case.attention, case.stabilizers
     assert isinstance(case.domain, Axisymmetric)
-    mesh = polar(case.domain.resolution, dimension)
+    mesh = polar(case.domain.cells_across, dimension)
     norm = LayerNorm(stabilizers.layer_norm, stabilizers.alpha)
 
     @cache

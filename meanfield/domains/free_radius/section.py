@@ -42,7 +42,7 @@ class _FreeRadius(Domain, frozen=True, kw_only=True):
     )  # fmt: skip
     movie: ClassVar = "meanfield.movie.pictures:draw_directions_and_radii"
 
-    resolution: int
+    resolution: int | None = None
     radii: Annotated[int, Meta(ge=4)] = 128
     innermost: Positive = 0.02
     outermost: Positive = 100.0
@@ -69,7 +69,7 @@ class _FreeRadius(Domain, frozen=True, kw_only=True):
     def _directions_domain(self) -> Domain:
         """Return the domain record of the directions alone: circle or sphere."""
         assert self.directions is not None
-        return self.directions(resolution=self.resolution)
+        return self.directions(resolution=self.cells_across)
 
     def cells_and_width(self) -> tuple[int, float]:
         cells, width = self._directions_domain.cells_and_width()
@@ -132,9 +132,13 @@ class FreeRadiusCircle(_FreeRadius, frozen=True, kw_only=True, tag="free_radius_
     space: ClassVar = "R2"
     directions: ClassVar = Circle
 
-    resolution: Annotated[int, Meta(ge=8, le=10**6)]
+    default_resolution: ClassVar = Circle.default_resolution._replace(most=512)
 
-    about: ClassVar = {"resolution": Key("number of cells of the direction", 64)}
+    resolution: Annotated[int, Meta(ge=8, le=10**6)] | None = None  # set in a resolved case
+
+    about: ClassVar = {
+        "resolution": Key("cells of the direction; by default 16 per kernel width 1/√β, at most 512", 64)
+    }
 
 
 class FreeRadiusSphere(_FreeRadius, frozen=True, kw_only=True, tag="free_radius_sphere"):
@@ -146,6 +150,10 @@ class FreeRadiusSphere(_FreeRadius, frozen=True, kw_only=True, tag="free_radius_
     directions: ClassVar = Sphere
     shows_rings: ClassVar = True
 
-    resolution: Annotated[int, Meta(ge=4, le=1000)]
+    default_resolution: ClassVar = Sphere.default_resolution._replace(most=128)
 
-    about: ClassVar = {"resolution": Key("number of rings of latitude of the direction", 32)}
+    resolution: Annotated[int, Meta(ge=4, le=1000)] | None = None  # set in a resolved case
+
+    about: ClassVar = {
+        "resolution": Key("rings of latitude of the direction; by default 8 per kernel width 1/√β, at most 128", 32)
+    }

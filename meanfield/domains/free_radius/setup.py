@@ -169,5 +169,5 @@ def _cells(space: FreeRadius) -> Mesh:
 
 def _directions(domain: FreeRadiusCircle | FreeRadiusSphere) -> Mesh:
     assert domain.directions.mesh is not None
-    directions: Mesh = load(domain.directions.mesh)(domain.resolution)
+    directions: Mesh = load(domain.directions.mesh)(domain.cells_across)
     return directions

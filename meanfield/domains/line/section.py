@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Annotated, ClassVar
 
 from msgspec import Meta
 
-from meanfield.domains.domain import Domain
+from meanfield.domains.domain import DefaultResolution, Domain
 from meanfield.domains.unbounded import length_problems
 from meanfield.sections.initial import Array, Formula, Gaussian, Interval, Points, Snapshot, Values
 from meanfield.sections.section import Key, Positive, Problems
@@ -39,12 +39,15 @@ class Line(Domain, frozen=True, kw_only=True, tag="line"):
     stage: ClassVar = "meanfield.view.stages:PROFILE"
     coordinate: ClassVar = "meanfield.figures.coordinate:token_on_line"
 
-    resolution: Annotated[int, Meta(ge=8, le=10**4)]  # attention sums over cells²
+    default_resolution: ClassVar = DefaultResolution(2 * 5.0, per_width=32, most=2048)
+
+    # attention sums over cells²; set in a resolved case
+    resolution: Annotated[int, Meta(ge=8, le=10**4)] | None = None
     outermost: Positive = 20.0
     core: Positive = 5.0
 
     about: ClassVar = {
-        "resolution": Key("number of cells", 400),
+        "resolution": Key("number of cells; by default 32 per kernel width 1/√β, at most 2048", 400),
         "outermost": Key("end of the mesh, which runs from −outermost to outermost", 20.0),
         "core": Key("distance from 0 within which cells are equal; beyond it they are logarithmic", 5.0),
     }
@@ -53,4 +56,4 @@ class Line(Domain, frozen=True, kw_only=True, tag="line"):
         yield from length_problems(self.outermost, {"core": self.core})
 
     def cells_and_width(self) -> tuple[int, float]:
-        return self.resolution, 2 * self.core / self.resolution
+        return self.cells_across, 2 * self.core / self.cells_across

@@ -35,7 +35,7 @@ def set_up_line(case: Case, backend: Backend | None = None) -> Problem:
     """
     domain, attention = case.domain, case.attention
     assert isinstance(domain, Line)
-    mesh = line(domain.resolution, domain.outermost, domain.core)
+    mesh = line(domain.cells_across, domain.outermost, domain.core)
     device_mesh = mesh if backend is None else mesh.on(backend)  # of the state; diagnostics are computed on the host
     to_device, method = device_mesh.backend.to_device, case.time.method
     velocity = LineAttention(

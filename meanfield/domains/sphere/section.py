@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Annotated, ClassVar, Literal
 import msgspec
 from msgspec import Meta
 
-from meanfield.domains.domain import MAX_CELLS, Domain, load
+from meanfield.domains.domain import MAX_CELLS, DefaultResolution, Domain, load
 from meanfield.model.layer_norm import SPHERICAL_NORMS
 from meanfield.sections.initial import (
     Array,
@@ -62,14 +62,15 @@ class _ClosedDomain(Domain, frozen=True, kw_only=True):
     bounded_speed: ClassVar = True
 
     def resolved(self, case: Case) -> Domain:
+        resolved = super().resolved(case)
         if case.attention.mask == "none" or self.labels is not None:
-            return self
+            return resolved
         labels = LABELS
         if isinstance(case.initial, Points):
             labels = len(case.initial.points)
         elif isinstance(case.initial, ByLabel):
             labels = len(case.initial.parts)
-        return msgspec.structs.replace(self, labels=labels)
+        return msgspec.structs.replace(resolved, labels=labels)
 
     def estimates(self, case: Case) -> list[str]:
         return (
@@ -139,22 +140,24 @@ class Circle(_ClosedDomain, frozen=True, kw_only=True, tag="circle"):
     netcdf: ClassVar = "meanfield.export.netcdf:circle_grid"
     vtkhdf: ClassVar = "meanfield.export.vtkhdf:circle_lines"
 
-    resolution: Annotated[int, Meta(ge=8, le=10**8)]
+    default_resolution: ClassVar = DefaultResolution(2 * math.pi, per_width=16, most=4096)
+
+    resolution: Annotated[int, Meta(ge=8, le=10**8)] | None = None  # set in a resolved case
     labels: Count | None = None
     precision: Literal["double", "single"] = "double"
 
     about: ClassVar = {
-        "resolution": Key("number of cells", 256),
+        "resolution": Key("number of cells; by default 16 per kernel width 1/√β, at most 4096", 256),
         "labels": Key("number of labels of a causal mask, each a density of its own", 8),
         "precision": Key("format of the density and its velocity: float64, or float32 in half of the memory", "single"),
     }
 
     @property
     def max_degree(self) -> int:
-        return (self.resolution - 1) // 2
+        return (self.cells_across - 1) // 2
 
     def cells_and_width(self) -> tuple[int, float]:
-        return self.resolution * (self.labels or 1), 2 * math.pi / self.resolution
+        return self.cells_across * (self.labels or 1), 2 * math.pi / self.cells_across
 
 
 class Sphere(_ClosedDomain, frozen=True, kw_only=True, tag="sphere"):
@@ -178,20 +181,22 @@ class Sphere(_ClosedDomain, frozen=True, kw_only=True, tag="sphere"):
     netcdf: ClassVar = "meanfield.export.netcdf:sphere_grid"
     vtkhdf: ClassVar = "meanfield.export.vtkhdf:sphere_polygons"
 
-    resolution: Annotated[int, Meta(ge=4, le=8600)]
+    default_resolution: ClassVar = DefaultResolution(math.pi, per_width=8, most=512)
+
+    resolution: Annotated[int, Meta(ge=4, le=8600)] | None = None  # set in a resolved case
     labels: Count | None = None
     precision: Literal["double", "single"] = "double"
 
     about: ClassVar = {
-        "resolution": Key("number of rings of latitude from pole to pole", 64),
+        "resolution": Key("number of rings of latitude; by default 8 per kernel width 1/√β, at most 512", 64),
         "labels": Key("number of labels of a causal mask, each a density of its own", 8),
         "precision": Key("format of the density and its velocity: float64, or float32 in half of the memory", "single"),
     }
 
     @property
     def max_degree(self) -> int:
-        return self.resolution - 1
+        return self.cells_across - 1
 
     def cells_and_width(self) -> tuple[int, float]:
-        cells = cells_of_sphere(self.resolution)
+        cells = cells_of_sphere(self.cells_across)
         return cells * (self.labels or 1), math.sqrt(4 * math.pi / cells)
