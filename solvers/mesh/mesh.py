@@ -14,6 +14,7 @@ from functools import cached_property, partial
 from typing import Any
 
 import numpy as np
+import numpy.typing as npt
 from numpy.typing import NDArray
 
 from ..backends import Backend, backend_for
@@ -261,6 +262,157 @@ class Mesh:
         period = np.where(np.isfinite(self.periods), self.periods, 1.0)
         images: Floats = np.where(np.isfinite(self.periods), np.rint(offsets / period), 0.0)
         return offsets - images * period
+
+    @cached_property
+    def gradient_weights(self) -> tuple[NDArray[np.intp], NDArray[np.integer[Any]], Floats]:
+        """Return weights w (sides, d) of the least-squares gradient: ∇u_i = Σ w (u_j − u_i) over the sides of cell i.
+
+        The cells i and j of each side, (sides,) each, precede the weights. Only for meshes on the host.
+        """
+        from .calculus import gradient_weights
+
+        return gradient_weights(self)
+
+    def gradient(self, u: npt.ArrayLike) -> Floats:
+        """Return the gradient of a field by least squares over the neighbors of each cell.
+
+        Linear fields have their exact gradient in cells with neighbors along all directions. The order is 2 on equal
+        cells, and at least 1 next to a boundary and where the sizes of cells change.
+
+        Parameters
+        ----------
+        u : (..., cells) array
+            Field, or several.
+
+        Returns
+        -------
+        (..., cells, d) array
+            Tangent vectors at the cell centers.
+
+        Raises
+        ------
+        ValueError
+            If the last axis of u has another length than ``cells``.
+
+        Examples
+        --------
+        >>> import numpy as np
+        >>> from solvers import interval
+        >>> mesh = interval(0.0, 1.0, 4)
+        >>> mesh.gradient(3 * mesh.centers[:, 0])[:, 0].tolist()
+        [3.0, 3.0, 3.0, 3.0]
+        """
+        from .calculus import gradient
+
+        return gradient(self, self._field("u", u))
+
+    def divergence(self, v: npt.ArrayLike) -> Floats:
+        """Return the divergence of a vector field by its fluxes through the faces of each cell.
+
+        The integral of the divergence is the flux through the boundary, and 0 on a closed mesh.
+
+        Parameters
+        ----------
+        v : (..., cells, d) array
+            Tangent vectors at the cell centers.
+
+        Returns
+        -------
+        (..., cells) array
+            Divergence.
+
+        Raises
+        ------
+        ValueError
+            If the last axes of v have other lengths than ``cells`` and d.
+
+        Examples
+        --------
+        On the unit sphere, the gradient (0, 0, 1) − z x of the height z has the divergence −2z:
+
+        >>> from solvers import sphere
+        >>> mesh = sphere(32)
+        >>> z = mesh.centers[:, 2]
+        >>> divergence = mesh.divergence([0, 0, 1] - z[:, None] * mesh.centers)
+        >>> bool(mesh.integrate(abs(divergence + 2 * z)) < 0.05)
+        True
+        """
+        from .calculus import divergence
+
+        vectors = np.moveaxis(np.asarray(v, dtype=np.float64), -1, 0)
+        if len(vectors) != self.ambient_dimension:
+            raise ValueError(f"v of shape {np.shape(v)}: expected (..., {self.cells}, {self.ambient_dimension})")
+        return divergence(self, np.moveaxis(self._field("v", vectors), 0, -1))
+
+    def interpolate(self, u: npt.ArrayLike, points: npt.ArrayLike) -> Floats:
+        """Return a field at points, linear around the nearest cell center and of second order.
+
+        Points outside the mesh get the continuation of the nearest cell.
+
+        Parameters
+        ----------
+        u : (..., cells) array
+            Field, or several.
+        points : (n, d) array
+            Points of R^d, on or near the mesh.
+
+        Returns
+        -------
+        (..., n) array
+            Values at the points.
+
+        Raises
+        ------
+        ValueError
+            If the arrays have other shapes.
+
+        Examples
+        --------
+        >>> from solvers import interval
+        >>> mesh = interval(0.0, 1.0, 10)
+        >>> mesh.interpolate(2 * mesh.centers[:, 0], [[0.03], [0.5]]).round(12).tolist()
+        [0.06, 1.0]
+        """
+        from .calculus import interpolate
+
+        at = np.asarray(points, dtype=np.float64)
+        if at.ndim != 2 or at.shape[1] != self.ambient_dimension:
+            raise ValueError(f"points of shape {at.shape}: expected (n, {self.ambient_dimension})")
+        return interpolate(self, self._field("u", u), at)
+
+    def integrate(self, u: npt.ArrayLike) -> Any:
+        """Return the integral of a field: the sum over the cells of volume times value.
+
+        Parameters
+        ----------
+        u : (..., cells) array
+            Field, or several.
+
+        Returns
+        -------
+        float or (...) array
+            Integral of each field.
+
+        Raises
+        ------
+        ValueError
+            If the last axis of u has another length than ``cells``.
+
+        Examples
+        --------
+        >>> from solvers import circle
+        >>> mesh = circle(64)
+        >>> round(float(mesh.integrate(mesh.centers[:, 0] ** 2)), 6)
+        3.141593
+        """
+        return self._field("u", u) @ self.volumes
+
+    def _field(self, name: str, u: npt.ArrayLike) -> Floats:
+        """Return fields (…, cells) as numbers; ``name`` is that of the argument, for the message."""
+        values = np.asarray(u, dtype=np.float64)
+        if values.ndim == 0 or values.shape[-1] != self.cells:
+            raise ValueError(f"{name} of shape {np.shape(u)}: expected {self.cells} cells")
+        return values
 
     def neighbors(self, cell: int) -> Integers:
         """Return the cells that share a face with a cell, in the order of its sides.

@@ -13,9 +13,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ..mesh.checks import check_array, check_call, check_finite, check_mesh
-from ..mesh.dual import Dual
 from ..mesh.mesh import Floats, Integers, Mesh
 from ..transforms.harmonics import has_harmonics
+from .dual import Dual
 from .pieces import Pieces, pieces_of
 from .splitting import images_of, split_long
 

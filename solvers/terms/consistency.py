@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import numpy as np
 
+from ..mesh.calculus import tangent_planes
 from ..mesh.mesh import Mesh
-from .limiters import tangent_planes
 
 MAX_RESIDUAL = 0.02  # relative net flux of a linear function; the O(h) error of curved cells is smaller
 

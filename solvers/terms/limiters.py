@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 
+from ..mesh.calculus import least_squares_weights, tangent_planes
 from ..mesh.coordinates import unit_vectors
 from ..mesh.mesh import Floats, Integers, Mesh
 
@@ -103,7 +104,7 @@ def _geometry(mesh: Mesh) -> tuple[Floats, Floats, Floats, Floats, Floats]:
     _check_enclosed(mesh, cells, (normals * reach).sum(axis=1) * mesh.face_areas[sides >> 1])
 
     plane = tangent_planes(mesh)
-    slopes = _slopes(cells, offsets, plane)
+    slopes = least_squares_weights(cells, offsets, plane)
 
     square = (offsets**2).sum(axis=1)
     part = np.where(square > 0, 2.0 * (reach * offsets).sum(axis=1) / np.where(square > 0, square, 1.0), 1.0)
@@ -115,47 +116,6 @@ def _geometry(mesh: Mesh) -> tuple[Floats, Floats, Floats, Floats, Floats]:
         tangents[sides >> 1] = unit_vectors(along)
     bends = mesh.face_areas**2 / 12 * mesh.face_curvatures if dimension == 2 else np.zeros(mesh.faces)
     return slopes, reach, np.column_stack([offsets, part]), tangents, bends
-
-
-def gradient_weights(mesh: Mesh) -> tuple[np.ndarray, np.ndarray, Floats]:
-    """Return weights w (sides, d) of the least-squares gradient: ∇u_i = Σ w (u_j − u_i) over the sides of cell i.
-
-    Returns the cell i of each side (sides,), the neighbor j (sides,), and the weights.
-    """
-    cells, sides = np.repeat(np.arange(mesh.cells), np.diff(mesh.cell_start)), mesh.cell_sides
-    neighbor = mesh.side_cells[sides ^ 1]
-    offsets = mesh.shortest(mesh.centers[neighbor] - mesh.centers[cells])
-    return cells, neighbor, _slopes(cells, offsets, tangent_planes(mesh))
-
-
-def _slopes(cells_of_sides: np.ndarray, offsets: Floats, plane: Floats) -> Floats:
-    """Return weights (sides, d) of the least-squares gradient: ∇u_i = Σ weights (u_j − u_i) over the sides of cell i.
-
-    cells_of_sides   (sides,) cell i of each side
-    offsets          (sides, d) vectors from center to center
-    plane            (cells, d, dimension) bases of the tangent planes
-    """
-    flat = np.einsum("kc,kcp->kp", offsets, plane[cells_of_sides])
-    inverse = np.linalg.pinv(_sums(cells_of_sides, flat, flat, len(plane)), rcond=1e-10, hermitian=True)
-    return np.asarray(np.einsum("kcp,kpq,kq->kc", plane[cells_of_sides], inverse[cells_of_sides], flat))
-
-
-def _sums(own: np.ndarray, left: Floats, right: Floats, cells: int) -> Floats:
-    """Return (cells, m, n): the sum over the sides of each cell of the outer products of ``left`` and ``right``.
-
-    ``left`` is (sides, m), ``right`` (sides, n), and ``own`` (sides,) the cell of each side.
-    """
-    product = (left[:, :, None] * right[:, None, :]).reshape(len(own), -1)
-    columns = [np.asarray(np.bincount(own, column, cells), dtype=np.float64) for column in product.T]
-    return np.stack(columns, axis=1).reshape(cells, left.shape[1], right.shape[1])
-
-
-def tangent_planes(mesh: Mesh) -> Floats:
-    """Return orthonormal bases (cells, d, dimension) of each cell's tangent plane: the span of its face normals."""
-    cells = np.repeat(np.arange(mesh.cells), np.diff(mesh.cell_start))
-    normals = mesh.face_normals[mesh.cell_sides >> 1]
-    spread = _sums(cells, normals, normals, mesh.cells)
-    return np.asarray(np.linalg.eigh(spread)[1][:, :, -mesh.dimension :])
 
 
 def check_tangent(mesh: Mesh, velocity: Floats) -> None:

@@ -14,7 +14,6 @@ from ..mesh.lines import opposite_sides
 from ..mesh.mesh import Floats, Integers, Mesh
 from ..mesh.ring_gradients import MIN_RINGS, ring_gradients
 from ..mesh.rings import Rings
-from .limiters import gradient_weights
 from .ring_geometry import is_of_rings
 
 
@@ -354,7 +353,7 @@ def gradient_fluxes(mesh: Mesh, inner: NDArray[np.integer], D: Floats) -> tuple[
     across = conormal - along[:, None] * line
     every = np.arange(len(inner))
     entries = [(every, second, along / distance), (every, first, -along / distance)]
-    owner, neighbor, weights = gradient_weights(mesh)
+    owner, neighbor, weights = mesh.gradient_weights
     start = np.append(0, np.cumsum(np.bincount(owner, minlength=mesh.cells)))
     for cell in (first, second):
         counts = np.diff(start)[cell]

@@ -12,7 +12,7 @@ from solvers.mesh.mesh import Mesh, circle, sphere
 from solvers.mesh.product import box, product
 from solvers.terms.advection import Advection
 from solvers.terms.diffusion import Diffusion
-from solvers.terms.limiters import LIMITERS, gradient_weights
+from solvers.terms.limiters import LIMITERS
 from solvers.timestepping.equation import Equation
 from solvers.timestepping.evolution import evolve
 from solvers.timestepping.state import State
@@ -242,7 +242,7 @@ def test_a_velocity_that_reads_the_density_at_its_own_place_is_reported():
 def test_gradients_by_least_squares_are_those_of_a_linear_function(mesh):
     """Cells are three and more times as wide as high, and walls have one neighbor in each direction."""
     slope = np.array([1.0, -2.0, 0.5])[: mesh.dimension]
-    cells, neighbors, weights = gradient_weights(mesh)
+    cells, neighbors, weights = mesh.gradient_weights
     values, found = mesh.centers @ slope, np.zeros(mesh.centers.shape)
     np.add.at(found, cells, weights * (values[neighbors] - values[cells])[:, None])
     np.testing.assert_allclose(found, np.tile(slope, (mesh.cells, 1)), rtol=1e-12)

@@ -7,11 +7,11 @@ from scipy.spatial.transform import Rotation
 from support import exact
 
 from meanfield.domains.sphere.initial import initial_moebius, initial_uniform
-from solvers.mesh.dual import Dual
 from solvers.mesh.icosphere import icosphere
 from solvers.mesh.interval import from_edges, interval, line
 from solvers.mesh.mesh import circle, sphere
 from solvers.mesh.product import box
+from solvers.remap.dual import Dual
 from solvers.remap.pieces import pieces_of
 from solvers.remap.push_forward import PushForward, push_forward
 

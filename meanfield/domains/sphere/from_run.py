@@ -9,8 +9,8 @@ from meanfield.domains.common.from_run import mesh_of_run, snapshot_of_run
 from meanfield.domains.sphere.initial import initial_points
 from meanfield.domains.table import DOMAINS
 from solvers.io.run_file import Run
-from solvers.mesh.dual import Dual
 from solvers.mesh.mesh import Floats, Mesh
+from solvers.remap.dual import Dual
 
 
 def density_of_run(case: Case, cells: Mesh) -> Floats:

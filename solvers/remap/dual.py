@@ -16,7 +16,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from .mesh import Floats, Integers, Mesh
+from ..mesh.mesh import Floats, Integers, Mesh
 
 TIE = 1e-9  # relative weight of a simplex with an empty corner, for cells without a full one
 
