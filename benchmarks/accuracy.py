@@ -33,23 +33,26 @@ HALF = np.sqrt(0.75)  # length of the mean of two equal tokens with cosine ½
 def accuracy(cells: int = CELLS, rings: int = RINGS) -> list[Figure]:
     """Measure errors of velocity, uniform state, growth rates and pair merging, and the order on smooth data."""
     figures = []
-    for build, size, name, limits in (
-        (circle, cells, f"circle, {cells} cells", (1e-3, 1.9)),
-        (sphere, rings, f"sphere, {rings} rings", (5e-3, 1.8)),
+    for build, size, format_of_name, limits in (
+        (circle, cells, "circle, {} cells", (1e-3, 1.9)),
+        (sphere, rings, "sphere, {} rings", (5e-3, 1.8)),
     ):
         mesh, coarse = build(size), build(size // 2)
+        name, name_of_coarse = format_of_name.format(size), format_of_name.format(size // 2)
         for beta, most in ((9.0, 1e-12), (1000.0, 1e-10)):
             error = _velocity_error(coarse, beta)
             figures.append(
                 Figure(
-                    f"velocity on the {name} at half resolution, β = {beta:g}: relative error against the direct sum",
+                    f"velocity on the {name_of_coarse}, β = {beta:g}: relative error against the direct sum",
                     error,
                     "1",
                     most,
                 )
             )
-        error = np.abs(_evolved(mesh, 9.0, initial_uniform(mesh), 10.0) * mesh.volume - 1.0).max()
-        figures.append(Figure(f"uniform density, {name}, β = 9, t = 10: change", float(error), "relative", most=1e-12))
+        error = np.abs(_evolve(mesh, 9.0, initial_uniform(mesh), 10.0) * mesh.volume - 1.0).max()
+        figures.append(
+            Figure(f"uniform density, {name}, β = 9, t = 10: relative change", float(error), "1", most=1e-12)
+        )
         error = max(_growth_error(mesh, 5.0, degree) for degree in (1, 2, 3, 4))
         figures.append(Figure(f"growth rates of modes 1 to 4, {name}, β = 5: largest error", error, "1", limits[0]))
         error = _pair_error(mesh, 4.0)
@@ -58,12 +61,12 @@ def accuracy(cells: int = CELLS, rings: int = RINGS) -> list[Figure]:
         figures.append(Figure(f"smooth flow at β = 0, {name}, t = 1: L¹ error", errors[1], "1"))
         order = float(np.log2(errors[0] / errors[1]))
         figures.append(
-            Figure(f"smooth flow at β = 0, {name}, from half resolution: order", order, "1", least=limits[1])
+            Figure(f"smooth flow at β = 0, {name}: order from half to full resolution", order, "1", least=limits[1])
         )
     return figures
 
 
-def _evolved(mesh: Mesh, beta: float, density: Floats, until: float) -> Floats:
+def _evolve(mesh: Mesh, beta: float, density: Floats, until: float) -> Floats:
     equation = mean_field_equation(mesh, Velocity(Attention(mesh, beta)))
     return evolve(State(0.0, density), equation, STEPPERS["ssprk3"], until, rtol=None).values
 
@@ -78,7 +81,7 @@ def _growth_error(mesh: Mesh, beta: float, degree: int) -> float:
     """Return the relative error of the growth rate of a small mode from t = 0 to 1."""
     transform = harmonic_transform(mesh, degree)
     start = initial_harmonic(mesh, degree, 0, 1e-5)
-    end = _evolved(mesh, beta, start.copy(), 1.0)
+    end = _evolve(mesh, beta, start.copy(), 1.0)
     departures = ((density - 1.0 / mesh.volume) * mesh.volumes for density in (start, end))
     before, after = (transform.power(masses)[degree] for masses in departures)
     expected = exact.growth_rate(mesh.centers.shape[1], beta, degree)
@@ -110,6 +113,6 @@ def _moebius_error(mesh: Mesh) -> float:
     """Return the L¹ distance at t = 1 from the exact flow at β = 0, along an axis without symmetry."""
     dimension = mesh.centers.shape[1]
     axis = AXIS[:dimension]
-    end = _evolved(mesh, 0.0, initial_moebius(mesh, axis, START), 1.0)
+    end = _evolve(mesh, 0.0, initial_moebius(mesh, axis, START), 1.0)
     expected = initial_moebius(mesh, axis, exact.moebius_parameter(dimension, START, 1.0))
     return float(np.abs(end - expected) @ mesh.volumes)

@@ -39,15 +39,17 @@ def velocity(rings: tuple[int, ...] = RINGS) -> list[Figure]:
             figures += [
                 Figure.of(f"velocity, {name}", 1e3 * seconds, "ms"),
                 Figure.of(f"velocity, {name}: per cell", 1e9 * seconds / cells, "ns"),
-                Figure.of(f"velocity, {name}: over a copy of ρ and X", seconds / (2 * moved / bandwidth), "×"),
                 Figure.of(
-                    f"velocity, {name}: processor time over that of ducc0's transforms",
+                    f"velocity, {name}: time relative to a copy of ρ and X", seconds / (2 * moved / bandwidth), "×"
+                ),
+                Figure.of(
+                    f"velocity, {name}: processor time relative to ducc0's transforms",
                     ducc0,
                     "×",
                     most=target,
                     note=note,
                 ),
-                Figure.of(f"dense sum over velocity, {name}", dense / seconds, "×"),
+                Figure.of(f"dense sum, {name}: time relative to the velocity", dense / seconds, "×"),
                 Figure(f"velocity, {name}: relative error against the direct sum", error, "1", most=1e-12),
             ]
     return figures
@@ -70,15 +72,19 @@ def flux(rings: tuple[int, ...] = RINGS) -> list[Figure]:
             of_cores, copied = both_timed(_one_flux(problem), _copy(problem.density), clock=CORES)
             figures += [
                 Figure.of(f"flux, {name}", 1e3 * of_flux, "ms"),
-                Figure.of(f"flux, {name}: over a copy of ρ, X and rate", of_flux / (2 * moved / bandwidth), "×"),
                 Figure.of(
-                    f"flux, {name}: processor time of a cell",
+                    f"flux, {name}: time relative to a copy of ρ, X and the rate",
+                    of_flux / (2 * moved / bandwidth),
+                    "×",
+                ),
+                Figure.of(
+                    f"flux, {name}: processor time in each cell",
                     1e9 * of_cores / problem.mesh.cells,
                     "ns",
                     most=40.0 if large else None,
                 ),
                 Figure.of(
-                    f"flux, {name}: a core's part of it over a copy of ρ, X and rate by NumPy",
+                    f"flux, {name}: processor time of a core relative to NumPy's copy of ρ, X and rate",
                     of_cores / host_backend().WORKERS / copied,
                     "×",
                     most=8.0 if large else None,
@@ -97,9 +103,9 @@ def scaling(rings: tuple[int, ...] = RINGS) -> list[Figure]:
             if 4 * count in cost:
                 few, many = cost[count], cost[4 * count]
                 name = f"from {count} to {4 * count} rings, β = {beta:g}"
-                figures.append(Figure.of(f"velocity, {name}: growth", many[0] / few[0], "×", most=20.0))
+                figures.append(Figure.of(f"velocity, {name}: growth of the time", many[0] / few[0], "×", most=20.0))
                 whole = (many[0] + many[1]) / (few[0] + few[1])
-                figures.append(Figure.of(f"velocity and flux, {name}: growth", whole, "×", most=20.0))
+                figures.append(Figure.of(f"velocity and flux, {name}: growth of the time", whole, "×", most=20.0))
     return figures
 
 

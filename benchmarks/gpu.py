@@ -130,7 +130,7 @@ def _time(name: str, seconds: float | None, most: float | None = None, note: str
 
 
 def _speed(name: str, on_cpu: float | None, on_gpu: float) -> Figure:
-    name = f"{name}: speed over {CORES} CPU cores"
+    name = f"{name}: speed relative to {CORES} CPU cores"
     if on_cpu is None:
         return Figure(name, None, "×", note="not measured on the CPU")
     return Figure(name, on_cpu / on_gpu, "×")
@@ -178,10 +178,12 @@ def _on_sphere(backend: Backend, mesh: Mesh, number: Any, bandwidth: float) -> I
         yield _time(name, seconds, limit, late_note if what == "SSPRK3 step" else note)
         if what == "flux" and seconds is not None:
             over = seconds * bandwidth / _flux_bytes(mesh, itemsize)
-            yield Figure(f"{name}: over its bandwidth limit", over, "×", most=MAX_FLUX if rings == AT_FLUX else None)
+            yield Figure(
+                f"{name}: time relative to its bandwidth limit", over, "×", most=MAX_FLUX if rings == AT_FLUX else None
+            )
         if what == "SSPRK3 step" and seconds is not None:
             least = STEP_BYTES * itemsize / 8 * mesh.cells / bandwidth
-            yield Figure(f"{name}: over its bandwidth limit", seconds / least, "×")
+            yield Figure(f"{name}: time relative to its bandwidth limit", seconds / least, "×")
             yield Figure(f"{name}: launches of kernels", found["launches"], "1", most=MAX_LAUNCHES)
             yield _time(f"{name}: on the host", found["host"])
     if held > 0 and stepped:

@@ -25,5 +25,5 @@ def general(rings: int = RINGS) -> list[Figure]:
     return [
         Figure.of(f"{name}: processor time", 1e3 * seconds, "ms"),
         Figure.of(f"velocity with identities, {mesh.cells} cells, β = {SIZE:g}: processor time", 1e3 * zonal, "ms"),
-        Figure.of(f"{name}: over identities", seconds / zonal, "×", most=3.0),
+        Figure.of(f"{name}: processor time relative to identities", seconds / zonal, "×", most=3.0),
     ]

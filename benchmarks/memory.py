@@ -25,13 +25,13 @@ def memory(sizes: tuple[int, int] = SIZES) -> list[Figure]:
     (few, small), (many, large) = (_peak(rings) for rings in sizes)
     figures = [
         Figure(
-            f"memory, from {few} to {many} cells: peak",
+            f"peak memory: growth from {few} to {many} cells",
             (large - small) / (many - few),
             "bytes/cell",
             most=120.0,
         )
     ]
-    figures += [Figure(f"memory, of which {name}", held, "bytes/cell") for name, held in _held(sizes[0])]
+    figures += [Figure(f"memory of the {name}", held, "bytes/cell") for name, held in _bytes_by_object(sizes[0])]
     return figures
 
 
@@ -74,7 +74,7 @@ def _peak_bytes() -> int:
     return int(line.split()[1]) * 1024
 
 
-def _held(rings: int) -> Iterator[tuple[str, float]]:
+def _bytes_by_object(rings: int) -> Iterator[tuple[str, float]]:
     """Yield the names of the objects that a run keeps between steps, each with the bytes per cell of its arrays."""
     from meanfield.equation import Velocity
     from meanfield.model.attention import Attention

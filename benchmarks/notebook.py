@@ -64,7 +64,9 @@ def notebook(points: int = POINTS) -> list[Figure]:
         ("NumPy's convolve", _by_dot_products(points), None),
     ):
         program = timed(lambda convolve=convolve: _step(start, convolve)) * steps
-        figures.append(Figure.of(f"{name} with {how}: over the whole command", program / whole, "×", least=target))
+        figures.append(
+            Figure.of(f"{name} with {how}: time relative to the whole command", program / whole, "×", least=target)
+        )
     error = abs(_growth_rate(points) - RATE)
     return [
         *figures,

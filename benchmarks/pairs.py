@@ -31,9 +31,9 @@ def pairs(sizes: tuple[tuple[int, int], ...] = SIZES, beside_torch: tuple[int, i
     for number in (np.float64, np.float32):
         for d, count in sizes:
             seconds = timed(_sums(d, count, number))
-            name = f"sums over {count}² pairs, d = {d}, {number.__name__}: a pair"
+            name = f"sums over {count}² pairs, d = {d}, {number.__name__}: time of each pair"
             figures.append(Figure.of(name, 1e9 * seconds / count**2, "ns", most=TARGETS.get((d, number))))
-    figures.append(_beside_torch(*beside_torch))
+    figures.append(_speed_relative_to_torch(*beside_torch))
     for d, count in (sizes[1], sizes[-1]):
         figures.append(Figure.of(f"rates of {count} particles, d = {d}", timed(_rates(d, count)), "s"))
     return figures
@@ -50,9 +50,9 @@ def _sums(d: int, count: int, number: Any) -> Callable[[], object]:
     return lambda: exponential_sums(number(BETA) * points, points, weights)
 
 
-def _beside_torch(d: int, count: int) -> Figure:
+def _speed_relative_to_torch(d: int, count: int) -> Figure:
     """Return the speed of the sums over all pairs relative to torch's scaled_dot_product_attention, in float32."""
-    name = f"sums over {count}² pairs, d = {d}, float32: speed over torch's attention"
+    name = f"sums over {count}² pairs, d = {d}, float32: speed relative to torch's attention"
     if find_spec("torch") is None:
         return Figure(name, None, "×", least=0.8, note="skipped: torch is not installed (pip install torch)")
     torch = import_module("torch")

@@ -39,7 +39,7 @@ def remaining(names: Sequence[str] = tuple(shipped())) -> Iterator[Figure]:
 
     A displayed time is accurate if it is within a factor FACTOR of the true one.
     """
-    runs = {name: _shown(load(name)) for name in names}
+    runs = {name: _displayed_times(load(name)) for name in names}
     for part in PARTS:
         ratios = {name: ratio for name, shown in runs.items() if (ratio := _ratio(shown, part)) is not None}
         wrong = {name: ratio for name, ratio in ratios.items() if not 1 / FACTOR <= ratio <= FACTOR}
@@ -50,7 +50,7 @@ def remaining(names: Sequence[str] = tuple(shipped())) -> Iterator[Figure]:
         yield Figure(f"{text}, share of these within a factor {FACTOR:g}", share, "", note=note)
 
 
-def _shown(case: Case) -> list[tuple[float, float | None]]:
+def _displayed_times(case: Case) -> list[tuple[float, float | None]]:
     """Return the displayed remaining time after each step of a case: (clock in seconds, remaining seconds or None)."""
     problem = set_up(case)
     start, diagnostics = new_start(problem), problem.diagnostics(case.output.diagnostics or (), None)

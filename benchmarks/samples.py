@@ -19,7 +19,7 @@ from solvers.timestepping.integrate import integrate
 from solvers.timestepping.observers import Observer
 
 CASES: dict[str, tuple[dict[str, Any], float | None]] = {  # name → case, and target of the ratio
-    "512 cells of the circle, a loop of a second": (
+    "512 cells of the circle, time loop": (
         {
             "domain": {"manifold": "circle", "resolution": 512},
             "attention": {"beta": 10.0},
@@ -28,7 +28,7 @@ CASES: dict[str, tuple[dict[str, Any], float | None]] = {  # name → case, and 
         },
         1.05,
     ),
-    "3066 cells of the sphere, a loop of a second and a half": (
+    "3066 cells of the sphere, time loop": (
         {
             "domain": {"manifold": "sphere", "resolution": 49},
             "attention": {"beta": 9.0},
@@ -37,7 +37,7 @@ CASES: dict[str, tuple[dict[str, Any], float | None]] = {  # name → case, and 
         },
         None,
     ),
-    "500 tokens on the sphere, a loop of half a second": (
+    "500 tokens on the sphere, time loop": (
         {
             "domain": {"manifold": "particles", "dimension": 3, "count": 500},
             "attention": {"beta": 9.0},
@@ -63,7 +63,7 @@ def samples(resolution: int | None = None, end: float | None = None) -> list[Fig
         if end is not None:
             case = case.replace({"time.end": end})
         run, loop = both_timed(lambda case=case: mf.simulate(case), lambda case=case: _loop(case), clock=CORES)
-        what = f"{name}: mf.simulate with {case.output.samples + 1} samples over it"
+        what = f"{name}: mf.simulate with {case.output.samples + 1} samples relative to the loop"
         figures += [Figure.of(f"{name}", loop, "s"), Figure.of(what, run / loop, "×", most=most)]
     return figures
 

@@ -32,8 +32,8 @@ def startup() -> list[Figure]:
         help_text = Spread.of([command(["--help"]) for _ in range(measure.REPEATS)])
     return [
         Figure.of("start-up: meanfield --help", help_text, "s", most=0.3),
-        Figure.of("start-up: first run ever, compiling", first, "s", most=20.0),
-        Figure.of("start-up: the same run again", again, "s", most=1.0),
+        Figure.of("start-up: first run, which compiles the kernels", first, "s", most=20.0),
+        Figure.of("start-up: the same run with compiled kernels", again, "s", most=1.0),
         Figure.of("main example of the README, 8630 cells to t = 150: whole command", main_job, "s", most=8.0),
     ]
 

@@ -56,7 +56,7 @@ def steps(
         figures.append(Figure(f"SSPRK3 step, from {few} to {many} cells: exponent", float(exponent), "1", most=1.05))
     for number in rings:
         cells = sphere(number).cells
-        name = f"SSPRK3 step, {cells} cells: {launching.WORKERS} cores over one, in wall time"
+        name = f"SSPRK3 step, {cells} cells: speed by {launching.WORKERS} cores relative to one, in wall time"
         figures.append(Figure.of(name, _over_one_core(number), "×", least=1.7 if cells > 500_000 else 1.3))
     return figures + [_departure(name, noise, fine) for name, noise in DEPARTURES.items()]
 
@@ -137,7 +137,7 @@ def _over_kernels(case: Case, count: int) -> Figure:
             measured()
     finally:
         cpu.launch = launch
-    name = f"step of {case.title or 'a case'}, {len(state.values)} cells: over its kernels"
+    name = f'step of the case "{case.title}", {len(state.values)} cells: time relative to its kernels'
     return Figure(name, float(plain / (inside[0] / count)), "×")
 
 

@@ -53,10 +53,10 @@ def sweep(betas: Sequence[float] = BETAS, seeds: int = SEEDS, tokens: int = TOKE
     }
     quick, near = _whole_command(text + f'[set]\n"time.tolerance" = {QUICK:g}\n')
     errors[f"of the sweep at tolerance {QUICK:g}"] = np.linalg.norm(near - exact, axis=1)
-    over = f"whole command over {STEPS} Euler steps of all in {other}"
+    over = f"whole command relative to {STEPS} Euler steps of all systems in {other}"
     return [
         Figure.of(f"{name}, whole command", whole, "s"),
-        Figure.of(f"{name}: {STEPS} Euler steps of all in {other}", euler, "s"),
+        Figure.of(f"{name}: {STEPS} Euler steps of all systems in {other}", euler, "s"),
         Figure.of(f"{name}: {over}", whole / euler, "×"),  # at an error of 1e-8; the target is for one of 1e-3
         Figure.of(f"{name}, tolerance {QUICK:g}: {over}", quick / euler, "×", most=8.0),
         *(

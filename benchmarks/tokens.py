@@ -24,7 +24,7 @@ def tokens(count: int = COUNT, sampled: int = SAMPLED) -> list[Figure]:
     figures = []
     for d, place in ((2, "circle"), (3, "sphere")):
         for name, points in (("uniform", tokens_uniform(count, d)), ("clustered", _clustered(count, d))):
-            figures += _figures(f"A among {count} tokens on the {place}, {name}, β = {BETA:g}", points, sampled)
+            figures += _figures(f"attention among {count} tokens on the {place}, {name}, β = {BETA:g}", points, sampled)
     return figures
 
 
@@ -43,12 +43,12 @@ def _figures(name: str, points: Floats, sampled: int) -> list[Figure]:
     return [
         Figure.of(name, seconds, "s", most=2.0 if count <= COUNT else None),
         Figure(f"{name}: error against direct sums at {len(few)} tokens", float(error), "1", most=1e-9),
-        Figure.of(f"{name}: direct sums over it", pairs / seconds, "×"),
-        *_beside_ducc0(name, points, velocity),
+        Figure.of(f"{name}: time of direct sums relative to it", pairs / seconds, "×"),
+        *_time_relative_to_ducc0(name, points, velocity),
     ]
 
 
-def _beside_ducc0(name: str, points: Floats, velocity: ParticleVelocity) -> list[Figure]:
+def _time_relative_to_ducc0(name: str, points: Floats, velocity: ParticleVelocity) -> list[Figure]:
     """Return a list with one figure: the ratio of the processor time of attention to that of ducc0's transforms.
 
     Both use the same points. The list is empty on the circle and without ducc0.
@@ -57,7 +57,7 @@ def _beside_ducc0(name: str, points: Floats, velocity: ParticleVelocity) -> list
         return []
     peer = ducc0_at_points(points, exponential_degree(3, BETA))
     own, other = both_timed(lambda: velocity.output_at(points), peer, clock=CORES)
-    return [Figure.of(f"{name}: processor time over that of ducc0's", own / other, "×", most=1.6)]
+    return [Figure.of(f"{name}: processor time relative to ducc0's transforms", own / other, "×", most=1.6)]
 
 
 def _clustered(count: int, d: int) -> Floats:

@@ -46,10 +46,10 @@ def writing(
         steps, of_bare = (run_in_memory(each).checkpoint[1]["steps"] for each in (recorded, bare))
     name = f"{snapshots} snapshots, {rings} rings, t = {end:g}"
     return [
-        Figure.of(f"writing, {name}: of the run's time", 100 * Spread.of(shares), "%", most=10.0),
+        Figure.of(f"writing, {name}: share of the run's time", 100 * Spread.of(shares), "%", most=10.0),
         Figure(f"writing, {name}: file of 1000 snapshots", 1000 * size / (snapshots + 1) / 1e6, "MB", most=250.0),
         Figure.of(
-            "writing and diagnostics, main example of the README: of the run's time",
+            "writing and diagnostics, main example of the README: share of the run's time",
             100 * (1 - alone / of_bare / (whole / steps)),
             "%",
             most=10.0,

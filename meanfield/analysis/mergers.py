@@ -139,7 +139,7 @@ def report(run: Run) -> dict[str, Any]:
         ],
         "lifetimes": [asdict(lifetime) for lifetime in lifetimes(tracks)],
         "clusters": int(tracks.counts[-1]) if len(tracks.times) else None,
-        "masses": sorted((float(one.masses[-1]) for one in _alive(tracks)), reverse=True),
+        "masses": sorted((float(one.masses[-1]) for one in _tracks_at_end(tracks)), reverse=True),
     }
 
 
@@ -185,7 +185,7 @@ def _mass(one: Track, first: int, last: int) -> float:
     return float(np.median(one.masses[first - one.first : last + 1 - one.first]))
 
 
-def _alive(tracks: Tracks) -> list[Track]:
+def _tracks_at_end(tracks: Tracks) -> list[Track]:
     """Return the tracks of the clusters that are present in the last sample."""
     return [one for one in tracks.tracks if one.last == len(tracks.times) - 1]
 

@@ -111,7 +111,7 @@ COMMANDS: dict[str, Command] = {
     ),
     "branch": (
         commands.branch,
-        "compute stationary densities over noise, beta or V, stable and unstable, through folds",
+        "compute stable and unstable stationary densities over noise, beta or V, also beyond folds",
         f"CASE [--over stabilizers.noise] [--degree L] [--negative] [-o FIGURE.png] [--json] {_SET}",
         (*options.case_file, *options.branch_options, options.figure_if_named, options.as_json),
     ),

@@ -179,7 +179,7 @@ COMMANDS = {
     ),
     "histogram": (
         study("histogram", "histogram", source="text"),
-        "compute the distributions of pairwise cosines in each layer, with the layers of a model repeated",
+        "compute the distribution of the cosines of two tokens after each layer of a model, whose layers are repeated",
         f"MODEL [--repeat N] [--text FILE|-] [--seed N] [--drop special,first] {_FILES}",
         (
             add.model, add.text, add.repeat(4), add.seed("of random and rotated weights"), add.drop("measured"),
@@ -218,7 +218,8 @@ COMMANDS = {
     ),
     "experiment": (
         study("experiment", source="training"),
-        "measure the two networks, untrained and trained, over seeds, with controls: " + ", ".join(add.EXPERIMENTS),
+        "measure the standard Transformer and the PDE network, untrained and trained, over seeds, with controls: "
+        + ", ".join(add.EXPERIMENTS),
         f"NAME [TRAINING] [--set KEY=VALUE ...] [--seeds N] [--jobs N] [--dask ADDRESS] {_FILES} [--quiet]",
         (
             *add.experiment_names, add.overrides, *add.experiment_options,

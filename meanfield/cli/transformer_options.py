@@ -82,7 +82,7 @@ fit_options = (
     number("rank", 16, "rank of the low-rank matrices"),
     number("width", 64, "width of the network"),
     number("steps", 200, "number of steps of gradient descent for each model"),
-    seed("of the first weights"),
+    seed("of the initial weights"),
 )
 experiment_names = (
     option("name", "NAME", ", ".join(EXPERIMENTS), choices=EXPERIMENTS),

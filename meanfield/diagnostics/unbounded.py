@@ -17,7 +17,7 @@ from solvers.mesh.mesh import Floats, Mesh
 class UnboundedTokens:
     """Tokens that are not confined to a sphere, at points (cells, d) with masses (cells,).
 
-    escaped      masses at the inner and the outer end of the mesh, which no cell beyond could receive
+    escaped      masses in the innermost and the outermost cells, beyond which there are no cells
     directions   the mesh of directions and the density on it; absent on the line
     scale        angle, radians: nearer clusters are one
     """

@@ -23,7 +23,7 @@ def write_csv(run: Run, path: Path, diagnostics: Sequence[str] | None = None) ->
     """
     if len(run.sample_times) == 0:
         raise FileError(f"{run.path}: holds no sample of the diagnostics yet")
-    chosen = chosen_diagnostics(run, diagnostics)
+    chosen = select_diagnostics(run, diagnostics)
     columns = [run.sample_times, *chosen.values()]
     table = np.concatenate([column.reshape(len(run.sample_times), -1) for column in columns], axis=1)
     with open(path, "w", newline="", encoding="utf-8") as file:
@@ -32,7 +32,7 @@ def write_csv(run: Run, path: Path, diagnostics: Sequence[str] | None = None) ->
         writer.writerows(table.tolist())  # Python writes the fewest digits that restore a float
 
 
-def chosen_diagnostics(run: Run, names: Sequence[str] | None) -> dict[str, Floats]:
+def select_diagnostics(run: Run, names: Sequence[str] | None) -> dict[str, Floats]:
     """Return the diagnostics ``names`` of a run, or all for None. Raises FileError for a missing diagnostic."""
     names = list(run.diagnostics) if names is None else names
     for name in names:

@@ -21,7 +21,7 @@ from solvers.terms.mass import mass_of
 from solvers.transforms.anisotropic.bilinear import Bilinear
 from solvers.transforms.cell_pairs import ExponentialPairs, SumsOverPairs, ZonalPairs
 from solvers.transforms.exponential import exponential_degree, exponential_gradient_multipliers, exponential_multipliers
-from solvers.transforms.lost_sums import Empty, spoil
+from solvers.transforms.lost_sums import Empty, set_lost_to_nan
 from solvers.transforms.uniform import uniform_fraction, uniform_share
 from solvers.transforms.zonal import CircleZonal, SphereZonal, gradient_multipliers, radial_multipliers, zonal_operator
 
@@ -88,7 +88,7 @@ class ZonalSums:
         sums = self.mesh.backend.xp.full_like(normalizer, self.log_bound), normalizer, vectors
         lost = self._is_lost(normalizer, uniform)
         if empty == "nan":
-            spoil(sums, lost)
+            set_lost_to_nan(sums, lost)
         elif self.mesh.backend.may_have_true(lost):
             self._pairs.redo(lost, density * self.mesh.volumes, sums)
             if not self._include_radial:
@@ -268,7 +268,9 @@ def check_sums(dimension: int, beta: float, head: Head, kernel: Kernel) -> None:
         if kernel.zonal is not None:
             check_zonal(dimension, kernel, steepness(beta, head))
     elif kernel.zonal is not None:
-        raise ArgumentError("kernel", kernel.name, "another, or query and key that are multiples of the identity")
+        raise ArgumentError(
+            "kernel", kernel.name, "another kernel, or query and key that are multiples of the identity"
+        )
     elif kernel.log_factor is not None:
         lengths = np.linalg.svd(matrix_of(head.key, dimension), compute_uv=False)
         range_ = float(np.ptp([kernel.log_factor(beta, lengths[k] ** 2) for k in (0, -1)]))

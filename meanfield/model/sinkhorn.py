@@ -159,7 +159,7 @@ def _check_range(logs: Floats, occupied: np.ndarray) -> None:
     where = backend_for(logs).xp.where
     range_ = float(where(occupied, logs, -np.inf).max() - where(occupied, logs, np.inf).min())
     if range_ > _MAX_RANGE:
-        raise Unbalanced(f"sinkhorn attention: scalings reach over a factor of e^{range_:.0f}")
+        raise Unbalanced(f"sinkhorn attention: scalings range over a factor of e^{range_:.0f}")
 
 
 def _log(sums: Floats) -> Floats:

@@ -51,8 +51,12 @@ def check_zonal(dimension: int, kernel: Kernel, beta: float) -> None:
         raise ArgumentError("window", kernel.window, f"beta times the scales of Q and K >= {min_beta:.4g}")
     if dimension > 2 and _sizes(kernel, beta)[MAX_DEGREES:].max() > _RIPPLE:
         if kernel.takes_window:
-            raise ArgumentError("window", kernel.window, "at least 0.06 on the sphere; its edge is too sharp")
-        raise ArgumentError("kernel", kernel.name, f"one that {MAX_DEGREES} degrees carry on the sphere")
+            raise ArgumentError(
+                "window", kernel.window, "at least 0.06 on the sphere, where a narrower window is not resolved"
+            )
+        raise ArgumentError(
+            "kernel", kernel.name, f"a kernel that {MAX_DEGREES} degrees of harmonics resolve on the sphere"
+        )
 
 
 def _multipliers(dimension: int, kernel: Kernel, beta: float, degrees: int) -> Floats:

@@ -34,7 +34,7 @@ _MIN_COMPRESSED = 1 << 14  # bytes
 
 @dataclass(frozen=True, eq=False)
 class Heads:
-    """Heads of some points of a sweep: all columns but the diagnostics, that is numbers, status and reasons.
+    """Heads of the rows of some points (runs) of a sweep: number, status, reason and wall time of each point.
 
     ``counts`` are the numbers of samples of the points.
     """
@@ -53,7 +53,7 @@ class Heads:
 
 @dataclass(frozen=True, eq=False)
 class Columns:
-    """Results of some points of a sweep: heads, scalars (rows, ...) and tables over time (rows, samples, ...)."""
+    """Results of some points (runs) of a sweep: heads, scalars (rows, ...), and tables over time (rows, samples, …)."""
 
     heads: Heads
     scalars: Mapping[str, Floats]

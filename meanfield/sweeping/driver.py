@@ -129,11 +129,11 @@ def _print_end(index: Index, sweep: Sweep, solved: int, quiet: bool) -> None:
         print_message(f"the first, point {failed[0]} ({' '.join(point.overrides)}): {reason}")
     if index.timed_out:
         message = f"{index.timed_out} of {count} points ran over the limit of {sweep.limit:g} s"
-        print_message(f"{message}; the same command solves them again, with the limit that the file has then")
+        print_message(f"{message}; the same command solves them again, with the limit in the sweep file at that time")
     if isinstance(index, PartOfIndex):
         part = f"part {index.part + 1} of {index.parts}: {counted(solved, 'point')} solved"
         print_message(f"{index.path}: {part}; when all have ended, the same command without --shard merges them")
     elif not solved:
-        print_message(f"{index.path}: all {count} points are there already")
+        print_message(f"{index.path}: has all {count} points already")
     elif not quiet:
         print_message(f"{index.path}: {counted(count, 'point')}; plot it: meanfield plot {index.path}")

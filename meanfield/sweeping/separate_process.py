@@ -32,7 +32,7 @@ def solve_in_separate_process(
     process = getattr(_own, "process", None)
     if process is None or process.poll() is not None:
         if not can_start_python():
-            raise RuntimeError(f"a limit needs a process of Python, and {sys.executable!r} is no interpreter")
+            raise RuntimeError(f"a time limit requires a Python interpreter, and {sys.executable!r} is none")
         command = [sys.executable, "-P", "-c", _START, str(Path(meanfield.__file__).parents[1])]
         process = _own.process = subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE)
     assert process.stdin is not None

@@ -86,7 +86,7 @@ class HiddenStates:
         if "first" in drop:
             keep[0] = False
         if keep.sum() < 2:
-            raise CaseError(f"{self.source}: {keep.sum()} tokens are left by drop: expected at least two")
+            raise CaseError(f"{self.source}: {keep.sum()} tokens remain after drop: expected at least two")
         return keep
 
     def only(self, keep: Booleans) -> HiddenStates:

@@ -34,13 +34,13 @@ def thin_data(run_data: RunData) -> tuple[RunData, list[str]]:
     There is a note on each reduction.
     """
     coarse, left = (_coarse_rings if run_data.coordinate is None else _coarse_line)(run_data)
-    thin, notes = thinned_in_time(coarse)
+    thin, notes = thin_in_time(coarse)
     if left < (cells := len(run_data.density(0))):
         notes.append(f"densities are shown averaged over {left} of {cells} cells")
     return thin, notes
 
 
-def thinned_in_time(run_data: RunData) -> tuple[RunData, list[str]]:
+def thin_in_time(run_data: RunData) -> tuple[RunData, list[str]]:
     """Return the data of a run with at most SNAPSHOTS snapshots and SAMPLES samples, for a page, and notes.
 
     There is a note if snapshots are left out.

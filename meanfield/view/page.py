@@ -157,9 +157,9 @@ def _cells(run_data: RunData) -> Shown:
 def _points(run_data: RunData) -> Shown:
     """Return individual tokens for the HTML page: data, encoded directions, instructions, and notes on omitted data."""
     from meanfield.view.stages import CLUSTERS, TURNING
-    from meanfield.view.tokens import describe_tokens, thinned_tokens
+    from meanfield.view.tokens import describe_tokens, thin_tokens
 
-    shown, notes = thinned_tokens(run_data)
+    shown, notes = thin_tokens(run_data)
     usage = [*(TURNING if run_data.dimension == 3 else ()), DOTS]
     if run_data.clusters is not None:
         usage.append(CLUSTERS)

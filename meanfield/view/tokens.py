@@ -16,7 +16,7 @@ from meanfield.figures.particles.tokens import (
 )
 from meanfield.figures.run_data import RunData
 from meanfield.view.bands import field_bands, pair_band
-from meanfield.view.data import Described, evenly, thinned_in_time, timeline
+from meanfield.view.data import Described, evenly, thin_in_time, timeline
 from meanfield.view.packing import pack_frames, quantize_levels
 from meanfield.view.panels import round_values
 from meanfield.view.stages import Marks, cluster_marks
@@ -34,12 +34,12 @@ def are_points(run_data: RunData) -> bool:
     return max_points is None or tokens.length is not None or len(tokens.weights) <= max_points
 
 
-def thinned_tokens(run_data: RunData) -> tuple[RunData, list[str]]:
+def thin_tokens(run_data: RunData) -> tuple[RunData, list[str]]:
     """Return the data of a run reduced to the tokens, snapshots and samples that a page can show, and notes.
 
     There is a note on each reduction.
     """
-    shown, notes = thinned_in_time(run_data)
+    shown, notes = thin_in_time(run_data)
     tokens, positions = tokens_of(shown), tokens_of(shown).positions
     count = len(tokens.weights)
     max_tokens = {2: MAX_LINES, 3: MAX_DOTS}.get(run_data.dimension or 0, MAX_TOKENS)

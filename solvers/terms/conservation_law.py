@@ -268,7 +268,9 @@ class ConservationLaw:
         if values.ndim == 2 and self.mirror is None:
             for part in self._parts:
                 if isinstance(part.condition, Wall):
-                    raise ValueError(f"boundaries[{part.tag!r}] is a wall of {len(values)} fields: expected mirror=")
+                    raise ValueError(
+                        f"boundaries[{part.tag!r}] is a wall of {len(values)} fields: expected the argument mirror"
+                    )
 
     def _normal_flux(self, values: Floats) -> Floats:
         """Return f·n of the law's flux f for ``values`` at the face centers, (faces,) or (fields, faces)."""

@@ -22,7 +22,7 @@ _prepared = _PreparedValues()
 
 
 class CachedSummary:
-    """Context of the preparation of terms, in which :func:`summary_of` computes that of ``values`` only once.
+    """Context for the preparation of terms, in which :func:`summary_of` computes the summary of ``values`` only once.
 
     The values must not change within the context.
     """

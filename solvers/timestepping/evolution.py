@@ -146,7 +146,7 @@ class SplitIntegrator:
         """Return the length to try after a step with an unstable stage; raise NonFinite if the stable step vanishes."""
         stable = self.cfl * result.least_stable
         if not stable > np.spacing(state.time):
-            raise NonFinite(f"stable time step within the next is {stable:.3g}")
+            raise NonFinite(f"stable time step of the stages of the next step is {stable:.3g}")
         return stable
 
     def _step_controlled(

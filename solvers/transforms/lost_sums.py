@@ -34,7 +34,7 @@ bounded  the inaccurate result of the transform: |N| and Z are at most the round
 """
 
 
-def spoil(sums: tuple[Floats, Floats, Floats], places: NDArray[np.bool_]) -> None:
+def set_lost_to_nan(sums: tuple[Floats, Floats, Floats], places: NDArray[np.bool_]) -> None:
     """Set Z and N to NaN where ``places`` (n,) is true, for ``sums`` = (log_scale (n,), Z (n,), N (n, d))."""
     sums[1][places], sums[2][places] = np.nan, np.nan
 

@@ -122,7 +122,7 @@ def test_mass_that_a_reaction_has_made_is_kept(resolution, tmp_path):
 REFUSED = {
     "no file": ("sphere", "file = 'nothing.h5'", 'initial.file = "nothing.h5": expected an existing file'),
     "no run": ("sphere", "file = 'case.toml'", 'initial.file = "case.toml": expected a run'),
-    "another manifold": ("circle", "file = 'first.h5'", "expected a run on the circle; it holds one of sphere"),
+    "another manifold": ("circle", "file = 'first.h5'", "expected a run on the circle, not one of manifold sphere"),
     "a density": ("particles", "file = 'first.h5'", "expected a run of particles with domain.dimension = 3"),
     "another domain": ("line", "file = 'first.h5'", "expected a run with the same section [domain] as this case"),
     "a radius": ("sphere", "file = 'first.h5', radius = 2.0", "initial.radius = 2.0: not available on the sphere"),

@@ -247,5 +247,5 @@ def test_scalings_beyond_the_range_of_numbers_are_refused(side):
     density[[np.argmax(mesh.centers @ point) for point in ([1.0, 1.0], [-1.0, 1.0])]] = 1.0
     head = Head(**{side: np.array([[0.0, 0.0], [1.0, 0.0]])})
     Attention(mesh, 600.0, "sinkhorn", heads=[head]).output(density)
-    with pytest.raises(Unbalanced, match=r"scalings reach over a factor of e\^6"):
+    with pytest.raises(Unbalanced, match=r"scalings range over a factor of e\^6"):
         Attention(mesh, 680.0, "sinkhorn", heads=[head]).output(density)

@@ -50,7 +50,7 @@ def test_velocity_figures():
         assert value_of(figures, f"{few}: relative error against the direct sum") < 1e-12  # rounding
         assert value_of(figures, f"{few}: per cell") == pytest.approx(1e6 * by_name(figures)[few].value / few_cells)
         assert by_name(figures)[many].value > 0
-        assert by_name(figures)[f"dense sum over {many}"].value > 0
+        assert by_name(figures)[f"dense sum, {many_cells} cells, {beta}: time relative to the velocity"].value > 0
 
 
 def test_dense_sum_would_show_a_wrong_velocity(monkeypatch):
@@ -63,7 +63,7 @@ def test_dense_sum_would_show_a_wrong_velocity(monkeypatch):
 
 def test_general_attention_figures():
     figures = load("layer").general(24)
-    assert value_of(figures, "over identities") > 0
+    assert value_of(figures, "relative to identities") > 0
     assert figures[0].value > 0
     assert figures[2].most == 3.0
 
@@ -89,8 +89,8 @@ def test_steps_figures(monkeypatch):
     monkeypatch.setattr(steps, "IN_A_ROW", 5000)  # two steps
     monkeypatch.setattr(steps, "load", lambda name: small(steps, name))
     figures = steps.steps((8, 16), (40,), 2, 50)
-    assert value_of(figures, "over its kernels") > 0
-    assert value_of(figures, "cores over one") > 0
+    assert value_of(figures, "relative to its kernels") > 0
+    assert value_of(figures, "cores relative to one") > 0
     assert len([figure for figure in figures if "exponent" in figure.name]) == 1
     for noise in ("without noise", "with noise"):
         assert value_of(figures, noise) < 1e-2  # relative to 50 steps, which have errors too
@@ -139,7 +139,7 @@ def test_memory_figures():
     """83 000 more cells take between half and five times the memory kept between steps."""
     figures = load("memory").memory((64, 256))
     held = sum(figure.value for figure in figures[1:])
-    assert 8 <= value_of(figures, "of which mesh") < 10  # only volumes
+    assert 8 <= value_of(figures, "memory of the mesh") < 10  # only volumes
     assert 0.5 * held < figures[0].value < 5 * held
 
 
@@ -171,7 +171,7 @@ def test_sample_figures():
     samples = load("samples")
     figures = samples.samples(resolution=32, end=0.1)
     assert [figure.unit for figure in figures] == ["s", "×"] * len(samples.CASES)
-    data, most = samples.CASES["512 cells of the circle, a loop of a second"]
+    data, most = samples.CASES["512 cells of the circle, time loop"]
     case = mf.load_case(data).replace({"domain.resolution": 32, "time.end": 1.0})
     assert most == figures[1].most
     _, scalars = run_in_memory(case).checkpoint
@@ -395,14 +395,14 @@ def test_gpu_figures(monkeypatch):
     assert ("memory on a GPU, 24 cells, β = 1, float64" in figures) == (not SIMULATED)
     assert ("GPU" in gpu.machine()) == (not SIMULATED)  # figures of a simulated GPU are not kept
     step = "SSPRK3 step on a GPU, 24 cells, β = 1, float64"
-    assert figures[f"{step}: over its bandwidth limit"].value > 0
+    assert figures[f"{step}: time relative to its bandwidth limit"].value > 0
     assert 1e-3 * figures[f"{step}: on the host"].value > 0
     counted = by_name(list(gpu.launches(4)))
     assert counted["launches of kernels in an SSPRK3 step"].value == figures[f"{step}: launches of kernels"].value
     compared = by_name(list(gpu.gpu_over_cpu((4,), 16)))
     assert len(compared) == 2 * (3 + 1)
-    assert compared[f"{step}: speed over 2 CPU cores"].value > 0
-    assert compared[f"{step.replace('64', '32')}: speed over 2 CPU cores"].note == "not measured on the CPU"
+    assert compared[f"{step}: speed relative to 2 CPU cores"].value > 0
+    assert compared[f"{step.replace('64', '32')}: speed relative to 2 CPU cores"].note == "not measured on the CPU"
 
 
 def test_gpu_is_compared_with_two_cores():

@@ -84,5 +84,5 @@ def test_an_application_that_is_no_python_starts_itself_nowhere(folder, monkeypa
     work = Work([0, 1], lambda number: load(folder / "case.toml"))
     assert [result.status for results in with_processes(2)(work) for result in results.values()] == ["done", "done"]
     monkeypatch.setattr("meanfield.sweeping.separate_process._own", threading.local())
-    with pytest.raises(RuntimeError, match=r"^a limit needs a process of Python, and '.*program' is no interpreter$"):
+    with pytest.raises(RuntimeError, match=r"^a time limit requires a Python interpreter, and '.*program' is none$"):
         solve_in_separate_process({0: ""}, False, 60.0)

@@ -239,7 +239,7 @@ def test_a_constant_of_a_law_that_no_law_has_is_refused(make, message):
 
 def test_wrong_input_is_refused():
     mesh, speed = interval(0.0, 1.0, 8), lambda u, x: u
-    with pytest.raises(ValueError, match=r"boundaries.'left'. is a wall of 3 fields: expected mirror="):
+    with pytest.raises(ValueError, match=r"boundaries.'left'. is a wall of 3 fields: expected the argument mirror"):
         ConservationLaw(mesh, GAS.flux, GAS.speed).prepare(0.0, np.ones((3, 8)))
     with pytest.raises(ValueError, match="riemann = 'roe': expected"):
         ConservationLaw(mesh, speed, speed, riemann="roe")

@@ -68,7 +68,7 @@ def test_a_finished_sweep_is_left_as_it_is(six: Path, tmp_path: Path, capsys: py
     before = index.read_bytes()
     capsys.readouterr()
     assert sweep(six, index) == DONE
-    assert "all 6 points are there already" in capsys.readouterr().err
+    assert "has all 6 points already" in capsys.readouterr().err
     assert main(["info", str(index), "--json"]) == 0
     facts = json.loads(capsys.readouterr().out)
     assert (facts["state"], facts["points"], facts["reasons"]) == ("finished", {"done": 6}, [""] * 6)

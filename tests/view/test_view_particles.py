@@ -22,7 +22,7 @@ from meanfield.figures.particles.projected import angle_shares
 from meanfield.figures.particles.tokens import FEW_CELLS, MAX_LINES, directions, principal_axes
 from meanfield.figures.run_data import RunData
 from meanfield.view.page import view
-from meanfield.view.tokens import are_points, thinned_tokens
+from meanfield.view.tokens import are_points, thin_tokens
 from solvers.io.layout import Points
 from solvers.io.run_file import Column, RunFile
 
@@ -83,7 +83,7 @@ def test_many_tokens_are_a_density_or_some_of_them(tmp_path: Path, capsys: pytes
     assert [mark[-1] for mark in description["marks"][1]] == pytest.approx([0.5, 0.5], abs=1e-5)
     many = particles(16, 1500, LINEAR[::20])
     assert are_points(many)
-    shown, notes = thinned_tokens(many)
+    shown, notes = thin_tokens(many)
     assert notes == ["1000 of 1500 tokens are shown, evenly chosen"]
     np.testing.assert_array_equal(shown.particles.positions(1)[[0, -1]], many.particles.positions(1)[[0, -1]])
 

@@ -44,7 +44,7 @@ DIFFERENCE_STEP = 1e-2  # relative to the angle 1/(1 + β): finite difference fo
 class AtomMerger:
     """Merger of two atoms of ``masses`` into one at ``position`` (d,), when they touched at ``time``.
 
-    ``atoms`` are their numbers i < j among the atoms before the merger; number i continues.
+    ``atoms`` are the numbers i < j of the two among the atoms before the merger; the merged atom keeps the number i.
     """
 
     time: float

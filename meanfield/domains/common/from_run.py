@@ -31,7 +31,7 @@ def snapshot_of_run(case: Case) -> tuple[Run, int]:
         raise refusal("initial.file", initial.file, "a run that has a snapshot")
     k = run.snapshots if initial.time is None else int(np.searchsorted(run.times, initial.time, side="right"))
     if k == 0:
-        raise refusal("initial.time", initial.time, f"a time from which on {initial.file} has snapshots")
+        raise refusal("initial.time", initial.time, f"a time not before the first snapshot of {initial.file}")
     return run, k - 1
 
 

@@ -96,7 +96,7 @@ def escape_check(escaped: Callable[[State], float], end: str) -> Check:
         if (mass := escaped(state)) > MAX_ESCAPED:
             raise Exploding(
                 f"{state.time_and_step}: {mass:.2g} of the mass has reached {end}, where "
-                "the mesh ends; domain.outermost can be larger"
+                "the mesh ends; increase domain.outermost"
             )
 
     return check

@@ -46,7 +46,7 @@ def _split(space: FreeRadius, radii: Floats) -> Floats:
     """
     s, centers = space.radial.centers[:, 0], space.radii()
     for radius in radii[(radii < centers[0]) | (radii > centers[-1])]:
-        raise ArgumentError("radius", float(radius), f"{centers[0]:.4g} to {centers[-1]:.4g}, where the mesh is")
+        raise ArgumentError("radius", float(radius), f"{centers[0]:.4g} to {centers[-1]:.4g}, the radii of the mesh")
     outer = np.clip(np.searchsorted(s, np.log(radii)), 1, len(s) - 1)
     beyond = (np.log(radii) - s[outer - 1]) / (s[outer] - s[outer - 1])
     shares, each = np.zeros((len(s), len(radii))), np.arange(len(radii))

@@ -258,7 +258,9 @@ def diagnostics_round(
     velocity_at = (lambda time: velocity.restricted_to_mass) if isinstance(velocity, Velocity) else velocity
     attention = velocity_at(0.0).attention
     if "entropy_rate" in names and not _has_entropy_rate(velocity_at(0.0), labels):
-        raise ArgumentError("names", "entropy_rate", "others but for one head of Q = K = V = I and layer norm post")
+        raise ArgumentError(
+            "names", "entropy_rate", "other names, unless the layer is one head with Q = K = V = I and layer norm post"
+        )
     # highest degree that the cells resolve
     max_degree = mesh.cells // 2 if mesh.dimension == 1 else len(mesh.ring_cells)
     last = min(max(16, attention.rate_degree + 4), max_degree) if degrees is None else degrees

@@ -26,12 +26,16 @@ def density_of_run(case: Case, cells: Mesh) -> Floats:
         if parse(str(run.attributes.get("case", ""))).domain != case.domain:
             raise refusal("initial.file", str(run.path), "a run with the same section [domain] as this case")
         if run.cells != cells.cells:
-            raise refusal("initial.file", str(run.path), f"a run of {cells.cells} cells; damaged, it holds {run.cells}")
+            raise refusal(
+                "initial.file", str(run.path), f"a run of {cells.cells} cells, got {run.cells}: it is damaged"
+            )
         return run.snapshot(k)
     if DOMAINS[run.manifold].has_tokens and run.positions(k).shape[1] == case.domain.d:
         return initial_points(cells, run.positions(k), run.weights)
     if run.manifold != case.domain.manifold:
-        raise refusal("initial.file", str(run.path), f"a run {case.domain.location}; it holds one of {run.manifold}")
+        raise refusal(
+            "initial.file", str(run.path), f"a run {case.domain.location}, not one of manifold {run.manifold}"
+        )
     return run.snapshot(k) if run.cells == cells.cells else _density_on_cells(run, run.snapshot(k), cells)
 
 

@@ -98,7 +98,7 @@ def _newsgroups(data: Data) -> Task:
     long_enough = [k for k, text in enumerate(texts) if len(text) >= data.length]
     if len(long_enough) < 2:
         longest = sorted(map(len, texts))[-2:][0]
-        raise CaseError(f"data.length = {data.length}: expected at most {longest}: at most one message is longer")
+        raise CaseError(f"data.length = {data.length}: expected at most {longest}: fewer than two messages are longer")
     counts = Counter("".join(texts)).most_common(MAX_CHARACTERS - 1)
     words = [*sorted(character for character, _ in counts), UNKNOWN]
     inputs = np.stack([_encode_text(texts[k][: data.length], words) for k in long_enough])

@@ -27,7 +27,7 @@ from ..exponential import exponential_degree
 from ..gauss_grid import GaussGrid
 from ..harmonics import Complexes, Harmonics, SphereHarmonics, harmonic_transform
 from ..harmonics_points import PointHarmonics
-from ..lost_sums import Empty, lost_sums, spoil
+from ..lost_sums import Empty, lost_sums, set_lost_to_nan
 from ..pairwise import exponential_sums
 from ..patches import gathered_sums
 from .principal_axes import PrincipalAxes
@@ -117,7 +117,7 @@ class Bilinear:
         if self._mesh is not None and empty != "exact":
             needed = lost & (active > _MIN_DENSITY * active.sum() / self._mesh.volume * self._mesh.volumes)
         if empty == "nan":
-            spoil(sums, lost & ~needed)
+            set_lost_to_nan(sums, lost & ~needed)
         if backend.may_have_true(needed):
             by = lost_sums if empty == "exact" else gathered_sums
             occupied, count = backend.true_indices(masses != 0)

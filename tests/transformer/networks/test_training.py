@@ -198,7 +198,7 @@ def test_downloaded_data_are_read_by_scikit_learns_own_loaders(tmp_path, monkeyp
     assert train(begin(news, task)).epochs == 1
     longest = len("10 words and more words, words and more")
     with pytest.raises(
-        CaseError, match=rf"^data\.length = 500: expected at most {longest}: at most one message is longer$"
+        CaseError, match=rf"^data\.length = 500: expected at most {longest}: fewer than two messages are longer$"
     ):
         task_of(small("data.kind=newsgroups", "data.length=500"))
 
