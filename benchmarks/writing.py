@@ -58,9 +58,9 @@ def writing(
 
 
 def _share(case: Case, path: Path, parts: Parts) -> float:
-    """Return the fraction of the wall time of a run of ``case`` into the file ``path`` that calls of methods take.
+    """Return the fraction of the wall time of a run of ``case`` into the file ``path`` that is spent in some methods.
 
-    ``parts`` are classes with the names of the methods.
+    ``parts`` are pairs of a class and the names of its methods.
     """
     spent = [0.0]
     with _timing(spent, parts):

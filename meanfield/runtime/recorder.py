@@ -147,7 +147,8 @@ class Record:
     def end(self, state: State) -> None:
         """Save the last state in a checkpoint.
 
-        A snapshot and a sample are added if a stop condition or a changed end time has ended the run at another moment.
+        A snapshot and a sample are added if the run has ended between the times of the schedules, by a stop condition
+        or a changed end time.
         """
         self._stopping = never
         if self._watch.message or (self._own_end is not None and state.time >= self._own_end):

@@ -479,8 +479,8 @@ class NonlinearDiffusion:
 def _operator(mesh: Mesh, D: Any, parts: Any, monotone: bool) -> Operator:
     """Return the operator div(D∇u) on a mesh, with one coefficient D and conditions on the boundary ``parts``.
 
-    Fluxes between cells are two-point fluxes, monotone, or use gradients, as :func:`_gradients` decides. ``monotone``:
-    only a tensor D needs gradients.
+    Fluxes between cells are two-point fluxes, monotone, or use gradients, as :func:`_gradients` decides. If
+    ``monotone``, gradients are used for a tensor D only.
     """
     return TensorOperator(mesh, D, parts) if _gradients(mesh.on_host, D, monotone) else FaceOperator(mesh, D, parts)
 

@@ -111,7 +111,7 @@ def _diagnostics(case: Case, space: FreeRadius) -> Callable[[Sequence[str], int 
 
 
 def _radii(space: FreeRadius) -> tuple[Variable, Variable]:
-    """Return the radii of the cells (cells,) and those between the cells, at time 0."""
+    """Return the radii of the cells (cells,) and the radii of the edges between the cells, at time 0."""
     of_cells, between = np.repeat(space.radii(), space.directions.cells), np.exp(edges_of(space.radial))
     growth = "at time 0; it grows as exp(expansion t)"
     return (
