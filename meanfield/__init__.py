@@ -29,6 +29,7 @@ if TYPE_CHECKING:
     from meanfield.model.layer_norm import LayerNorm as LayerNorm
     from meanfield.model.reactions import Reaction as Reaction
     from meanfield.results.live import LivePlot as LivePlot
+    from meanfield.results.overlay import plot as plot
     from meanfield.results.result import Result as Result
     from meanfield.results.runs import load_case as load_case
     from meanfield.results.runs import open_run as open_run
@@ -50,6 +51,7 @@ __version__ = "0.1.0"
 _HOME = {
     "meanfield.results.runs": ("load_case", "open_run", "resume", "run", "simulate"),
     "meanfield.results.live": ("LivePlot",),
+    "meanfield.results.overlay": ("plot",),
     "meanfield.results.result": ("Result",),
     "meanfield.results.sweeps": ("open_sweep", "sweep"),
     "meanfield.results.theory": ("branch", "compare", "stability"),

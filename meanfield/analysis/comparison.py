@@ -5,16 +5,22 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
+from typing import TYPE_CHECKING, ClassVar
 
 import numpy as np
 
 from meanfield.analysis.differences import describe_differences
+from meanfield.analysis.drawn import Drawn
 from meanfield.analysis.measure import PointMeasure, measure_of, spaces_of
 from meanfield.analysis.wasserstein import common_patches, distance_l1, wasserstein
+from meanfield.domains.domain import load
 from meanfield.domains.table import kind_of
 from meanfield.runtime.segments import case_table
 from solvers.io.run_file import FileError, Run, read
 from solvers.mesh.mesh import Floats
+
+if TYPE_CHECKING:
+    from xarray import Dataset
 
 TIME_RTOL = 1e-9  # relative difference below which two times are equal
 DISTANCES = ("l1", "w1", "w1_error", "w2", "w2_error", "centroid")
@@ -23,10 +29,10 @@ Report = Callable[[int, int], object]  # called with the numbers of compared and
 
 
 @dataclass(frozen=True, eq=False, repr=False)
-class Comparison:
+class Comparison(Drawn):
     """Distances between runs over time, as returned by :func:`~meanfield.compare`.
 
-    ``repr`` has the distances at the last time.
+    ``repr`` has the distances at the last time; a notebook shows the figure.
 
     Attributes
     ----------
@@ -62,6 +68,27 @@ class Comparison:
     times: Floats
     columns: Mapping[str, Floats]
     notes: tuple[str, ...]
+
+    drawing: ClassVar = "meanfield.figures.comparison.figure:draw_comparison"
+
+    @property
+    def drawing_size(self) -> tuple[float, float]:  # type: ignore[override]
+        """Return the width and height of the figure in inches."""
+        size: tuple[float, float] = load("meanfield.figures.comparison.figure:size_of")(self)
+        return size
+
+    def to_xarray(self) -> Dataset:
+        """Return the distances as a Dataset.
+
+        Returns
+        -------
+        xarray.Dataset
+            The ``columns`` over ``time``.
+        """
+        from xarray import Dataset
+
+        columns = {name: ("time", values) for name, values in self.columns.items()}
+        return Dataset(columns, {"time": self.times}, {"space": self.space, "units": units(self.space)})
 
     def __repr__(self) -> str:
         """Return a line with the files of the runs, the space, and each distance at the last time."""

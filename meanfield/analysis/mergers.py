@@ -8,15 +8,19 @@ Geshkovski, Letrouit, Polyanskiy, Rigollet (2312.10794), for Q = K = V = I and Î
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from dataclasses import asdict, dataclass
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, ClassVar
 
 import numpy as np
 
+from meanfield.analysis.drawn import Drawn
 from meanfield.analysis.tracks import Merger, Track, Tracks, tracks_of
 from solvers.mesh.mesh import Floats
 
 if TYPE_CHECKING:
+    from xarray import Dataset
+
     from solvers.io.run_file import Run
 
 MIN_SAMPLES = 3  # samples that contain a cluster at least; a shorter track is no cluster that merges
@@ -38,6 +42,45 @@ class Lifetime:
     stop: float
     after: float | None
     until: float | None
+
+
+class Mergers(Drawn, list[Merger]):
+    """Mergers of clusters in the order of time: a list, which is drawn as the merger tree of the run.
+
+    Parameters
+    ----------
+    mergers : iterable of Merger
+        Items of the list.
+    run : Run
+        Run in which the clusters merge.
+    """
+
+    drawing: ClassVar = "meanfield.figures.merger_tree:compose_mergers"
+    drawing_size: ClassVar = (10.0, 6.6)
+
+    def __init__(self, mergers: Iterable[Merger], run: Run) -> None:
+        super().__init__(mergers)
+        self.run = run
+
+    def __reduce__(self) -> tuple[object, ...]:
+        return Mergers, (list(self), self.run)
+
+    def to_xarray(self) -> Dataset:
+        """Return the mergers as a Dataset.
+
+        Returns
+        -------
+        xarray.Dataset
+            Variables over ``merger``: the times since and time, the clusters into and source with their masses
+            mass_into and mass_source, the numbers of clusters before and after, and energy_step.
+        """
+        from xarray import Dataset
+
+        names = ("since", "time", "into", "source", "before", "after", "energy_step")
+        columns = {name: [getattr(merger, name) for merger in self] for name in names}
+        for k, name in enumerate(("mass_into", "mass_source")):
+            columns[name] = [merger.masses[k] for merger in self]
+        return Dataset({name: ("merger", values) for name, values in columns.items()})
 
 
 def lasts(tracks: Tracks, one: Track) -> bool:

@@ -13,6 +13,7 @@ from meanfield.figures.run_data import BLUE, GREEN, VERMILION
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
+    from matplotlib.figure import Figure, SubFigure
 
 
 _LINES = {"stable": "-", "unstable": "--", "stability unknown": ":"}
@@ -20,8 +21,13 @@ _LINES = {"stable": "-", "unstable": "--", "stability unknown": ":"}
 
 def plot_branch(found: BranchOfCase, figure: str | Path) -> Path:
     """Draw a branch of stationary densities to ``figure`` (.png, .pdf or .svg) and return the path."""
-    layout = {"figsize": (6.4, 4.2), "layout": "constrained"}
-    return write_figure(figure, lambda drawing: draw_branch(found, drawing.add_subplot()), **layout)
+    layout = {"figsize": found.drawing_size, "layout": "constrained"}
+    return write_figure(figure, lambda drawing: compose_branch(found, drawing), **layout)
+
+
+def compose_branch(found: BranchOfCase, figure: Figure | SubFigure) -> None:
+    """Draw a branch of stationary densities on an empty ``figure``."""
+    draw_branch(found, figure.add_subplot())
 
 
 def stability(point: Equilibrium) -> str:

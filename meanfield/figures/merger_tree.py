@@ -8,10 +8,10 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from meanfield.analysis.mergers import lasts, merger_tree, staircase
+from meanfield.analysis.mergers import Mergers, lasts, merger_tree, staircase
 from meanfield.analysis.tracks import Merger, Track, Tracks, tracks_of
 from meanfield.domains.table import kind_of
-from meanfield.figures.axes import annotate, is_early, set_time
+from meanfield.figures.axes import annotate, inches_across, is_early, set_time
 from meanfield.figures.captions import SEPARATOR, fitting_size
 from meanfield.figures.figure import HEADING_SIZE, WIDTH, write_figure
 from meanfield.figures.labels import LabeledLine, write_beside
@@ -20,13 +20,13 @@ from solvers.mesh.mesh import Floats
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
-    from matplotlib.figure import Figure
+    from matplotlib.figure import Figure, SubFigure
 
     from solvers.io.run_file import Run
 
 COLORS = (BLUE, VERMILION, GREEN, ORANGE, PURPLE, SKY, BLACK)
 MAX_LINE_WIDTH, MIN_LINE_WIDTH = 18.0, 0.8  # points: widths for the total mass, and smallest width
-HEIGHT = 6.6  # inches
+HEIGHT = Mergers.drawing_size[1]  # inches
 TWO_PI = 2 * np.pi
 
 
@@ -38,29 +38,35 @@ def plot_mergers(path: str | Path | Run, figure: str | Path) -> Path:
     between the samples before and after a merger. Raises solvers.io.run_file.FileError if the run file cannot be read
     or the figure not be written, ValueError for a run without trackable clusters.
     """
-    return write_figure(figure, lambda page: _compose(page, path), figsize=(WIDTH, HEIGHT))
+    from solvers.io.run_file import read
+
+    return write_figure(figure, lambda page: _compose(read(path), page), figsize=(WIDTH, HEIGHT))
 
 
-def _compose(page: Figure, path: str | Path | Run) -> None:
+def compose_mergers(mergers: Mergers, page: Figure | SubFigure) -> None:
+    """Draw the merger tree of the run of some mergers on an empty page."""
+    _compose(mergers.run, page)
+
+
+def _compose(run: Run, page: Figure | SubFigure) -> None:
     """Draw the heading, the merger tree and the sum of squared cluster masses of a run on an empty page."""
     from meanfield.runtime.segments import case_of
-    from solvers.io.run_file import FileError, read
+    from solvers.io.run_file import FileError
 
-    run = read(path)
     tracks = tracks_of(run)
     if not len(tracks.times):
         raise FileError(f"{run.path}: holds no sample yet")
     mergers = merger_tree(tracks)
     limits, log = _time_axis(tracks, mergers, case_of(run).output.spacing == "log")
     heading = _heading(run)
-    page.suptitle("\n".join(heading), fontsize=fitting_size(heading, 0.97 * WIDTH, HEADING_SIZE))
+    page.suptitle("\n".join(heading), fontsize=fitting_size(heading, 0.97 * inches_across(page), HEADING_SIZE))
     above, below = page.subplots(2, 1, sharex=True, height_ratios=(3, 2))
     lines = draw_mergers(above, tracks, circle=kind_of(run.manifold).space == "S1")
     draw_staircase(below, tracks, mergers, staircase(run))
     for ax, label in ((below, "time t"), (above, "")):
         set_time(ax, label, limits, log=log)
     above.tick_params(axis="x", labelbottom=False)
-    page.draw_without_rendering()  # the labels depend on the final layout
+    page.figure.draw_without_rendering()  # the labels depend on the final layout
     write_beside(above, lines)
 
 

@@ -3,9 +3,7 @@
 from __future__ import annotations
 
 import html
-import io
 import shutil
-from base64 import b64encode
 from collections.abc import Sequence
 from functools import cached_property
 from numbers import Real
@@ -14,6 +12,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
+from meanfield.analysis.drawn import details_as_html, figure_as_html
 from meanfield.case.errors import CaseError
 from meanfield.results.refusals import with_python_names
 from meanfield.results.rows import DiagnosticsTable, Snapshots
@@ -27,7 +26,7 @@ if TYPE_CHECKING:
     from matplotlib.figure import Figure, SubFigure
     from xarray import Dataset
 
-    from meanfield.analysis.tracks import Merger
+    from meanfield.analysis.mergers import Mergers
     from meanfield.case.case import Case
     from meanfield.clusters.on_cells import Clusters
     from solvers.mesh.mesh import Floats, Mesh
@@ -223,26 +222,27 @@ class Result:
         number = self._number(time)
         return cluster_finder(self._run)(number)
 
-    def mergers(self) -> list[Merger]:
+    def mergers(self) -> Mergers:
         """Return the mergers of clusters during the run, in order of time.
 
         Clusters are followed by the diagnostics cluster_mass and cluster_center, else by the snapshots.
 
         Returns
         -------
-        list of Merger
-            Each with ``since`` and ``time``, between which the clusters merged; ``masses`` of both; ``before`` and
-            ``after``, numbers of clusters; ``energy_step``, the increase of the scaled energy.
+        Mergers
+            List of mergers, with ``plot``, ``to_xarray`` and ``to_dataframe``. A merger has ``since`` and ``time``,
+            between which the clusters merged; ``masses`` of both; ``before`` and ``after``, numbers of clusters;
+            ``energy_step``, the increase of the scaled energy.
 
         Raises
         ------
         ValueError
             If the domain has no clusters: the line, densities with an axis, tokens in one dimension.
         """
-        from meanfield.analysis.mergers import merger_tree
+        from meanfield.analysis.mergers import Mergers, merger_tree
         from meanfield.analysis.tracks import tracks_of
 
-        return merger_tree(tracks_of(self._run))
+        return Mergers(merger_tree(tracks_of(self._run)), self._run)
 
     def plot(
         self,
@@ -460,20 +460,15 @@ class Result:
 
     def _repr_html_(self) -> str:
         """Return the figure above a folded table of facts as HTML; without a figure, the reason of its absence."""
-        facts = html.escape(repr(self))
         try:
             picture = self._picture() if len(self.time) else ""
         except (FileError, CaseError) as error:
             picture = f"<p>{html.escape(str(error))}</p>"
-        return f"{picture}<details><summary>{self.stop_reason}</summary><pre>{facts}</pre></details>"
+        return picture + details_as_html(self.stop_reason, repr(self))
 
     def _picture(self) -> str:
         """Return the figure of the run as an HTML element."""
-        file = io.BytesIO()
-        self.plot().savefig(file, format="png", dpi=80)
-        title = self._run.path.name if self._run.is_solution else self.case.title
-        source = b64encode(file.getvalue()).decode()
-        return f'<img alt="{html.escape(title)}" style="max-width: 100%" src="data:image/png;base64,{source}">'
+        return figure_as_html(self.plot(), self._run.path.name if self._run.is_solution else self.case.title)
 
     def _plot_fields(self, figure: Figure | SubFigure | None) -> Figure:
         """Return a figure of the recorded solution of a PDE, drawn into ``figure`` if it is given."""

@@ -5,18 +5,20 @@ from __future__ import annotations
 from dataclasses import dataclass
 from numbers import Integral
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, ClassVar
 
 import numpy as np
 
 from meanfield.analysis import comparison, stability_report
 from meanfield.analysis.branches.branch import BranchOfCase, branch_of
+from meanfield.analysis.drawn import Drawn
 from meanfield.case.errors import CaseError
 from meanfield.results.result import Result
 from meanfield.results.runs import CaseSource, load_case
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
+    from xarray import Dataset
 
     from solvers.io.reading import Run
     from solvers.mesh.mesh import Floats
@@ -25,10 +27,10 @@ DEGREES = 32
 
 
 @dataclass(frozen=True, eq=False)
-class Stability:
+class Stability(Drawn):
     """Linear growth e^{λt} of small deviations from the uniform density, as returned by :func:`~meanfield.stability`.
 
-    ``repr`` is ``report``.
+    ``repr`` is ``report``; a notebook shows the growth rates.
 
     Attributes
     ----------
@@ -54,6 +56,9 @@ class Stability:
     critical_noise: float
     report: str
 
+    drawing: ClassVar = "meanfield.figures.rates:compose_rates"
+    drawing_size: ClassVar = (6.4, 3.2)
+
     @property
     def fastest(self) -> int:
         """Return the degree of ``degrees`` that grows fastest: about as many clusters form on the circle."""
@@ -61,6 +66,19 @@ class Stability:
 
     def __repr__(self) -> str:
         return self.report
+
+    def to_xarray(self) -> Dataset:
+        """Return the growth rates as a Dataset.
+
+        Returns
+        -------
+        xarray.Dataset
+            ``rate`` over ``degree``; the attribute critical_noise.
+        """
+        from xarray import Dataset
+
+        rates = ("degree", self.rates, {"long_name": "growth rate", "units": "1/time"})
+        return Dataset({"rate": rates}, {"degree": self.degrees}, {"critical_noise": self.critical_noise})
 
 
 def stability(case: CaseSource, degrees: int = DEGREES) -> Stability:

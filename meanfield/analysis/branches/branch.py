@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from numbers import Integral
+from typing import TYPE_CHECKING, ClassVar
 
 import numpy as np
 
@@ -11,11 +12,15 @@ from meanfield.analysis.branches.continuation import Branch, follow
 from meanfield.analysis.branches.equilibria import MOMENTS, Equilibria, Equilibrium
 from meanfield.analysis.branches.special_points import UnlocatedPoint
 from meanfield.analysis.branches.varied import BetaParameter, ContinuationParameter, NoiseParameter, ValueParameter
+from meanfield.analysis.drawn import Drawn
 from meanfield.analysis.stability_report import refusal_of_theory
 from meanfield.case.case import Case
 from meanfield.case.errors import CaseError, refusal
 from meanfield.model.linear_stability import growth_rates
 from meanfield.model.normalization import normalization_of
+
+if TYPE_CHECKING:
+    from xarray import Dataset
 
 NOISE, BETA, VALUE = "stabilizers.noise", "attention.beta", "attention.value"
 _NAMES = {NOISE: "noise", BETA: "beta", VALUE: "value"}
@@ -25,11 +30,11 @@ _SUBSCRIPTS = str.maketrans("0123456789", "₀₁₂₃₄₅₆₇₈₉")
 _RATES = 8  # rates of each order in JSON
 
 
-@dataclass(frozen=True)
-class BranchOfCase:
+@dataclass(frozen=True, repr=False)
+class BranchOfCase(Drawn):
     """Branch of stationary densities of a case, as returned by :func:`~meanfield.branch`.
 
-    ``str`` is the text that ``meanfield branch`` prints.
+    ``repr`` is the text that ``meanfield branch`` prints; a notebook shows the figure.
 
     Attributes
     ----------
@@ -60,9 +65,28 @@ class BranchOfCase:
     unit: float
     beta_unit: float
 
-    def __str__(self) -> str:
+    drawing: ClassVar = "meanfield.figures.branch:compose_branch"
+    drawing_size: ClassVar = (6.4, 4.2)
+
+    def __repr__(self) -> str:
         """Return the text that ``meanfield branch`` prints."""
         return report(self)
+
+    def to_xarray(self) -> Dataset:
+        """Return the states along the branch as a Dataset.
+
+        Returns
+        -------
+        xarray.Dataset
+            Variables over ``state``: the parameters noise, beta and value, the moments, the growth rate of the fastest
+            mode, and the numbers of unstable modes.
+        """
+        from xarray import Dataset
+
+        rows = [_numbers(self, point) for point in self.branch.equilibria]
+        names = [name for name in rows[0] if name != "rates"]
+        columns = {name: ("state", [row[name] for row in rows]) for name in names}
+        return Dataset(columns, {"state": range(len(rows))}, {"over": self.over, "critical": self.critical})
 
     @property
     def name(self) -> str:

@@ -11,7 +11,7 @@ from meanfield.analysis.comparison import Comparison, units
 from meanfield.analysis.comparison_text import SIDES, describe_run
 from meanfield.analysis.text import format_time
 from meanfield.domains.table import kind_of
-from meanfield.figures.axes import annotate, is_early, label_decades, label_linear, positive, set_time
+from meanfield.figures.axes import annotate, inches_across, is_early, label_decades, label_linear, positive, set_time
 from meanfield.figures.captions import fitting_size
 from meanfield.figures.comparison.pairs import draw_means, draw_pairs_beside
 from meanfield.figures.comparison.states import draw_lines, draw_maps, maps_height
@@ -41,18 +41,33 @@ def plot_compare(comparison: Comparison, figure: str | Path) -> Path:
 
 def compose(comparison: Comparison, figure: Figure) -> Figure:
     """Draw a comparison of runs on an empty ``figure``, set its size, and return the figure."""
-    heights = [2.9, *_states_height(comparison)]
-    figure.set_size_inches(WIDTH, sum(heights) + 0.9)
+    figure.set_size_inches(*size_of(comparison))
+    draw_comparison(comparison, figure)
+    return figure
+
+
+def size_of(comparison: Comparison) -> tuple[float, float]:
+    """Return the width and height in inches of the figure of a comparison."""
+    return WIDTH, sum(_heights(comparison)) + 0.9
+
+
+def _heights(comparison: Comparison) -> list[float]:
+    return [2.9, *_states_height(comparison)]
+
+
+def draw_comparison(comparison: Comparison, figure: Figure | SubFigure) -> None:
+    """Draw a comparison of runs on an empty ``figure``."""
+    heights = _heights(comparison)
     lines = [describe_run(run) for run in comparison.runs]
     lines = [f"{SIDES[i]}  {line}" for i, line in enumerate(lines)] if len(lines) > 1 else lines
     lines = [line.replace("$", r"\$") for line in lines]
-    figure.suptitle("\n".join(lines), fontsize=fitting_size(lines, 0.9 * WIDTH, HEADING_SIZE))  # small glyphs are wider
+    width = 0.9 * inches_across(figure)  # small glyphs are relatively wider
+    figure.suptitle("\n".join(lines), fontsize=fitting_size(lines, width, HEADING_SIZE))
     parts = figure.subfigures(len(heights), 1, height_ratios=heights, squeeze=False)[:, 0]
     _draw_distances(parts[0], comparison)
     if len(parts) > 1:
         draw = draw_maps if comparison.space == "S2" else draw_lines if _is_narrow(comparison) else draw_pairs_beside
         draw(parts[1], comparison, drawn_rows(comparison))
-    return figure
 
 
 def drawn_rows(comparison: Comparison) -> list[int]:
