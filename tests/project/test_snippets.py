@@ -26,6 +26,7 @@ FEWER = {  # additional arguments by a word of the command
     "ladder_circle": "--set domain.resolution=64 time.end=20",
     "tokens_ladder": "--set domain.count=3 time.end=20",
     "representation_field": "--set domain.count=32 time.end=1",
+    "limit": "--n 16,32 --seeds 3 --jobs 1 --set time.end=1",
     **dict.fromkeys(("read", "case"), "--text texts/one.txt"),
     "ablate": "--texts texts --seeds 1",
     "histogram": "--repeat 1",
