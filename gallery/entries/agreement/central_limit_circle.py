@@ -32,5 +32,6 @@ STATEMENT = Statement(
 
 # %%
 time = np.linspace(0, 1.5, 50)
-draw("time", "n Var of the mean token", tokens=(found.time, variance), formula=(time, variance[0] * np.exp(2 * rate * time)))
+growth = variance[0] * np.exp(2 * rate * time)
+draw("time", "n Var of the mean token", tokens=(found.time, variance), formula=(time, growth))
 print(STATEMENT)

@@ -84,10 +84,10 @@ def _draw_exponent(ax: Axes, found: Limit) -> None:
         fmt="o",
         ms=5,
         label=f"up to t = {found.all_follow_until:.3g}",
-        **_style(0),
+        color=BLACK,
     )
     middle = np.exp(np.log(mean).mean()) * np.sqrt(np.exp(np.log(n).mean()))
-    ax.plot(n, middle / np.sqrt(n), "--", color=BLACK, label="∝ n^(−1/2)")
+    ax.plot(n, middle / np.sqrt(n), "--", color=BLUE, label="∝ n^(−1/2)")
     ax.set_title(f"exponent {found.exponent}".replace("-", "−"), loc="left")
     ax.set(xlabel="number n of tokens", xscale="log", yscale="log")
     label_decades(ax.xaxis, n.min(), n.max())
@@ -99,17 +99,16 @@ def _draw_clusters(ax: Axes, found: Limit) -> None:
     """Draw the shares of the seeds by final number of clusters, as bars for each n, with the number of the density."""
     from matplotlib.ticker import MaxNLocator
 
-    counts = np.arange(found.configurations.shape[1])
+    counts, density = np.arange(found.configurations.shape[1]), found.density_clusters
     width = 0.8 / len(found.n)
     for k, shares in enumerate(found.configurations):
         ax.bar(counts + (k - (len(found.n) - 1) / 2) * width, shares, width, **_style(k))
-    if found.density_clusters >= 0:
-        ax.axvline(found.density_clusters, color=BLACK, ls="--", lw=1, label="density")
+    if density >= 0:
+        ax.axvline(density, color=BLACK, ls="--", lw=1, label="density")
         ax.legend(frameon=False)
-    present = np.flatnonzero(found.configurations.any(axis=0))
-    low, high = (choose(*present, max(found.density_clusters, present[0])) for choose in (min, max))
+    present = [*np.flatnonzero(found.configurations.any(axis=0)), *([density] if density >= 0 else [])]
     ax.set_title("share of the seeds", loc="left")
-    ax.set(xlabel="final number of clusters", xlim=(low - 0.6, high + 0.6), ylim=(0, 1))
+    ax.set(xlabel="final number of clusters", xlim=(min(present) - 0.6, max(present) + 0.6), ylim=(0, 1))
     ax.xaxis.set_major_locator(MaxNLocator(integer=True))
 
 
