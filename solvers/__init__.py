@@ -33,6 +33,7 @@ if TYPE_CHECKING:
     from .terms.laws import Euler, ShallowWater
     from .terms.source import Source
     from .terms.term import StiffTerm, Term
+    from .text.equation import from_text
     from .timestepping.equation import Equation, limit_positivity
     from .timestepping.events import SteadyState, Threshold
     from .timestepping.integrate import Integrator
@@ -77,6 +78,7 @@ _HOME = {
     ".timestepping.state": ("Exploding", "NonFinite", "State"),
     ".terms.source": ("Source",),
     ".terms.term": ("StiffTerm", "Term"),
+    ".text.equation": ("from_text",),
     ".timestepping.events": ("SteadyState", "Threshold"),
     ".timestepping.integrate": ("Integrator",),
     ".timestepping.methods": ("METHODS",),
@@ -142,6 +144,7 @@ __all__ = [
     "convergence_study",
     "deposit_points",
     "exponential_sums",
+    "from_text",
     "harmonic_transform",
     "icosphere",
     "interval",

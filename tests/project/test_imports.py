@@ -19,7 +19,7 @@ ROOMS = [  # each may import itself and those before it; meanfield itself, the v
     "solvers.backends.protocol", "solvers.backends.sizes", "solvers.backends.formulas", "solvers.backends.cpu",
     "solvers.backends.gpu",
     "solvers.backends", "solvers.mesh", "solvers.transforms",
-    "solvers.io", "solvers.terms", "solvers.remap", "solvers.timestepping", "solvers.analysis",
+    "solvers.io", "solvers.terms", "solvers.remap", "solvers.timestepping", "solvers.text", "solvers.analysis",
     "solvers.recording", "solvers",
     "meanfield.shadowing", "meanfield.shipped", "meanfield.solvers", "meanfield.model.errors", "meanfield.model.kernel",
     "meanfield.model.layer_norm", "meanfield.model.normalization", "meanfield.model.trained_parts",

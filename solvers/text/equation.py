@@ -1,0 +1,205 @@
+"""Equation from a text: linear parts as a stiff term, the rest as a source; conditions on the boundary from texts."""
+
+from __future__ import annotations
+
+import ast
+import re
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from ..mesh.boundaries import Outflow, Robin, Value, Wall
+from ..mesh.checks import check_mesh, check_reals
+from ..mesh.mesh import Floats, Mesh
+from ..timestepping.equation import Equation
+from .grammar import (
+    COORDINATES,
+    OPERATORS,
+    check_names,
+    check_new_name,
+    is_call,
+    parse_equations,
+    parse_expression,
+    summands,
+)
+from .operators import Operators
+from .terms import LinearPart, Rates, Sums, is_linear
+from .values import Evaluator
+
+_NORMAL = "dn"  # outward normal derivative, in conditions on the boundary
+
+
+def from_text(
+    text: str,
+    mesh: Mesh,
+    parameters: Mapping[str, Any] | None = None,
+    boundaries: Mapping[str, Any] | None = None,
+) -> Equation:
+    """Return an equation that is written as text, such as "dt(u) = laplace(u) + u - u**3".
+
+    Summands that are linear in their own field, with operators and constant coefficients, form a stiff term, solved
+    implicitly; all others are explicit. Derivatives are finite volumes of second order.
+
+    Parameters
+    ----------
+    text : str
+        Equations "dt(u) = …" of one field or several, on lines of their own or separated by semicolons. The state has
+        one row for each field, in the order of the equations. Expressions have numbers, ``+ - * / **``, fields,
+        parameters, the coordinates x, y, z of the cell centers, the time t, pi, vectors ``[a, b]``, functions such as
+        exp, sin, abs, min, max, and the operators laplace(a), grad(a), dx(a), dy(a), dz(a), div(v), dot(v, w),
+        integral(a) and convolve(kernel, a). A kernel is an expression of the distance r, or of c = ⟨x, y⟩ on a circle
+        or a sphere.
+    mesh : Mesh
+        Mesh of the fields, on the host.
+    parameters : dict, optional
+        Numbers, or arrays (cells,), by name.
+    boundaries : dict, optional
+        Condition of each part of the boundary: an object such as :class:`~solvers.Value`, or a text "u = 1",
+        "dn(u) = 0", "dn(u) + 2*u = t", "wall". With several fields, a dict of these for each field by name.
+
+    Returns
+    -------
+    Equation
+        Equation with the fields of the text.
+
+    Raises
+    ------
+    TypeError
+        If an argument has another type.
+    ValueError
+        If the text does not follow the grammar, or has an unknown name; the message has the part of the text.
+
+    Notes
+    -----
+    laplace(u), grad(u) and div(a*grad(u)) of a field have the conditions on the boundary; nothing flows through the
+    boundary in operators of other expressions. div(a*grad(b)) has fluxes between two cells with the mean of a, other
+    divergences have the mean of the vectors of both cells, so that div conserves ∫u.
+
+    Examples
+    --------
+    The Allen–Cahn equation from small values to the steady state 1:
+
+    >>> import numpy as np
+    >>> from solvers import from_text, interval, solve
+    >>> mesh = interval(0.0, 10.0, 50, periodic=True)
+    >>> equation = from_text("dt(u) = D*laplace(u) + u - u**3", mesh, {"D": 0.5})
+    >>> u = solve(equation, 0.1 + 0.01 * np.cos(mesh.centers[:, 0]), (0.0, 20.0)).u[-1]
+    >>> bool(abs(u - 1).max() < 1e-4)
+    True
+    """
+    check_mesh(mesh)
+    trees = parse_equations(text)
+    given = dict(parameters or {})
+    taken = {"t", "pi", *COORDINATES, _NORMAL}
+    for field in trees:
+        check_new_name(field, "field", taken)
+    for name, value in given.items():
+        check_new_name(name, "parameter", taken | trees.keys())
+        check_reals(f"parameters[{name!r}]", value)
+        if np.shape(value) not in ((), (mesh.cells,)):
+            raise ValueError(f"parameters[{name!r}] of shape {np.shape(value)}: expected a number or ({mesh.cells},)")
+    check_names(
+        {f"dt({name})": tree for name, tree in trees.items()},
+        {"t", "pi", *COORDINATES[: mesh.ambient_dimension], *trees, *given},
+    )
+    host = mesh.on_host
+    evaluator = Evaluator(Operators(host, _conditions(host, list(trees), boundaries, given)), given)
+    names, linear, rest = tuple(trees), [], []
+    for field, tree in trees.items():
+        _check_scalar(evaluator, field, tree, names)
+        parts = summands(tree)
+        stiff = [is_linear(evaluator, part, field, names) for _, part in parts]
+        if not any(
+            is_call(node, each)
+            for (_, part), one in zip(parts, stiff, strict=True)
+            if one
+            for node in ast.walk(part)
+            for each in OPERATORS
+        ):
+            stiff = [False] * len(parts)  # without an operator nothing is stiff
+        linear.append([part for part, one in zip(parts, stiff, strict=True) if one])
+        rest.append([part for part, one in zip(parts, stiff, strict=True) if not one])
+    terms: list[Any] = [Rates(Sums(evaluator, names, rest))] if any(rest) else []
+    if any(linear):
+        terms.append(LinearPart(Sums(evaluator, names, linear)))
+    return Equation(host, terms)
+
+
+def _check_scalar(evaluator: Evaluator, field: str, tree: ast.expr, fields: Sequence[str]) -> None:
+    """Raise ValueError if the right side of an equation is no field, by an evaluation where all fields are 1."""
+    with np.errstate(all="ignore"):
+        value = evaluator.value(tree, 0.0, dict.fromkeys(fields, np.ones(evaluator.mesh.cells)))
+    if isinstance(value, tuple):
+        raise ValueError(f"dt({field}) = {ast.unparse(tree)} is a vector, expected a number or a field")
+
+
+def _conditions(
+    mesh: Mesh, fields: list[str], boundaries: Mapping[str, Any] | None, parameters: Mapping[str, Any]
+) -> dict[str, dict[str, Any]]:
+    """Return the condition of each part of the boundary for each field by name; texts become conditions."""
+    if boundaries is not None and not isinstance(boundaries, Mapping):
+        raise TypeError(f"boundaries = {boundaries!r}: expected a dict, as {{'left': 'u = 1'}}")
+    given = dict(boundaries or {})
+    if len(fields) == 1 and fields[0] not in given:
+        given = {fields[0]: given}
+    if unknown := [name for name in given if name not in fields]:
+        raise ValueError(
+            f"boundaries[{unknown[0]!r}]: expected a dict of conditions for each field, {', '.join(fields)}"
+        )
+    numbers = {name: value for name, value in parameters.items() if np.ndim(value) == 0}
+    return {
+        field: {
+            part: condition_from_text(condition, field, mesh, numbers) if isinstance(condition, str) else condition
+            for part, condition in given.get(field, {}).items()
+        }
+        for field in fields
+    }
+
+
+def condition_from_text(
+    text: str, field: str, mesh: Mesh, parameters: Mapping[str, Any]
+) -> Wall | Outflow | Value | Robin:
+    """Return a condition on the boundary from a text: "u = g", "dn(u) = g", "dn(u) + a*u = g", "wall".
+
+    dn is the outward normal derivative, g an expression of t, x, y, z and parameters, a ≥ 0 a number. Raises ValueError
+    for another text.
+    """
+    if text.strip() == "wall":
+        return Wall()
+    left, equals, right = text.partition("=")
+    form = re.fullmatch(rf"(?:({_NORMAL})\(\s*{field}\s*\)\s*)?(?:\+?\s*(?:(.+?)\s*\*)?\s*{field})?", left.strip())
+    if not equals or form is None or not left.strip():
+        raise ValueError(
+            f"boundary {text!r}: expected 'wall', '{field} = 1', 'dn({field}) = 0' or 'dn({field}) + 2*{field} = 1'"
+        )
+    tree = parse_expression(right)
+    if any(is_call(node, each) for node in ast.walk(tree) for each in OPERATORS):
+        raise ValueError(f"boundary {text!r}: expected an expression of t, x, y, z and parameters, without operators")
+    check_names({left.strip(): tree}, {"t", "pi", *COORDINATES[: mesh.ambient_dimension], *parameters})
+    data = Data(Evaluator(Operators(mesh, {}), parameters), tree)
+    has_value = left.strip().endswith(field) and not left.strip().endswith(")")
+    number = 1.0 if form[2] is None else _number(form[2], parameters)
+    if form[1] is None:
+        return Value(data) if number == 1.0 else Robin(number, 0.0, data)
+    return Robin(number if has_value else 0.0, 1.0, data)
+
+
+def _number(text: str, parameters: Mapping[str, Any]) -> float:
+    try:
+        return float(ast.literal_eval(text)) if text not in parameters else float(parameters[text])
+    except (ValueError, SyntaxError):
+        raise ValueError(f"{text!r}: expected a number or a parameter") from None
+
+
+@dataclass(frozen=True, eq=False)
+class Data:
+    """Data (t, x) → g of a condition on the boundary, from an expression."""
+
+    evaluator: Evaluator
+    tree: ast.expr
+
+    def __call__(self, t: float, x: Floats) -> Any:
+        axes = dict(zip(COORDINATES, x.T, strict=False))
+        return self.evaluator.value(self.tree, t, axes)

@@ -1,0 +1,138 @@
+"""Grammar of equations and expressions in text: Python's arithmetic on names, numbers and known functions.
+
+Text is parsed to a tree and never executed. Allowed are numbers, names, + − * / **, brackets, vectors [a, b], and calls
+of the functions in POINTWISE and OPERATORS.
+"""
+
+from __future__ import annotations
+
+import ast
+import re
+from collections.abc import Callable, Collection, Mapping
+from difflib import get_close_matches
+from typing import Any, TypeGuard
+
+import numpy as np
+
+POINTWISE: dict[str, Callable[[Any], Any]] = {
+    "abs": np.abs, "arccos": np.arccos, "arcsin": np.arcsin, "arctan": np.arctan, "cos": np.cos, "cosh": np.cosh,
+    "exp": np.exp, "heaviside": lambda a: np.heaviside(a, 0.5), "log": np.log, "sign": np.sign, "sin": np.sin,
+    "sinh": np.sinh, "sqrt": np.sqrt, "tan": np.tan, "tanh": np.tanh,
+}  # fmt: skip
+TWO_ARGUMENTS = {"min": np.minimum, "max": np.maximum}
+OPERATORS = {  # number of arguments of each
+    "convolve": 2, "div": 1, "dot": 2, "dx": 1, "dy": 1, "dz": 1, "grad": 1, "integral": 1, "laplace": 1,
+}  # fmt: skip
+COORDINATES = ("x", "y", "z")
+_ARGUMENTS = {**dict.fromkeys(POINTWISE, 1), **dict.fromkeys(TWO_ARGUMENTS, 2), **OPERATORS}
+_MAX_LENGTH = 5000  # characters of a text
+_LEFT = re.compile(r"dt\(\s*([A-Za-z_]\w*)\s*\)")
+_ALLOWED = (
+    ast.BinOp, ast.UnaryOp, ast.Call, ast.Name, ast.Constant, ast.List, ast.Load,
+    ast.Add, ast.Sub, ast.Mult, ast.Div, ast.Pow, ast.USub, ast.UAdd,
+)  # fmt: skip
+
+
+def parse_equations(text: str) -> dict[str, ast.expr]:
+    """Return the right side of each equation "dt(u) = …" in a text by the name of its field u.
+
+    Equations are on lines of their own, or separated by semicolons. Text after # is a comment. Raises ValueError for
+    another form, an unknown function, and a field with two equations.
+    """
+    if not isinstance(text, str):
+        raise TypeError(f"text = {text!r}: expected a text such as 'dt(u) = laplace(u)'")
+    sides: dict[str, ast.expr] = {}
+    lines = [line.partition("#")[0].strip() for line in re.split(r"[\n;]", text)]
+    for line in filter(None, lines):
+        left, equals, right = line.partition("=")
+        field = _LEFT.fullmatch(left.strip())
+        if not equals or field is None:
+            raise ValueError(f"{line!r}: expected an equation such as 'dt(u) = laplace(u)'")
+        if field[1] in sides:
+            raise ValueError(f"{line!r}: a second equation of {field[1]}")
+        sides[field[1]] = parse_expression(right)
+    if not sides:
+        raise ValueError(f"{text!r}: expected an equation such as 'dt(u) = laplace(u)'")
+    return sides
+
+
+def parse_expression(text: str) -> ast.expr:
+    """Return the tree of an expression; ^ is a power. Raises ValueError for what the grammar does not allow."""
+    text = text.strip()
+    if len(text) > _MAX_LENGTH:
+        raise ValueError(f"{text[:40]!r}…: expected at most {_MAX_LENGTH} characters")
+    try:
+        tree = ast.parse(text.replace("^", "**"), mode="eval").body
+        for node in ast.walk(tree):
+            _check_node(text, node)
+    except (SyntaxError, RecursionError, MemoryError):
+        raise ValueError(f"{text!r}: expected an expression such as 'u - u**3'") from None
+    return tree
+
+
+def _check_node(text: str, node: ast.AST) -> None:
+    """Raise ValueError unless the grammar allows one node of the tree of ``text``."""
+    part = ast.unparse(node) if isinstance(node, ast.expr) else type(node).__name__
+    if not isinstance(node, _ALLOWED):
+        raise ValueError(f"{text!r}: {part}: expected numbers, names, + - * / **, [a, b] and functions")
+    if isinstance(node, ast.Constant) and type(node.value) not in (int, float):
+        raise ValueError(f"{text!r}: {part}: expected a number")
+    if isinstance(node, ast.Call):
+        name = node.func.id if isinstance(node.func, ast.Name) else part
+        if name not in _ARGUMENTS:
+            raise ValueError(f"{text!r}: {name}: no function{_meant(name, _ARGUMENTS)}")
+        if len(node.args) != _ARGUMENTS[name] or node.keywords:
+            raise ValueError(f"{text!r}: {part}: expected {_ARGUMENTS[name]} argument(s) of {name}")
+
+
+def check_names(trees: Mapping[str, ast.expr], known: Collection[str]) -> None:
+    """Raise ValueError if a tree, by its left side, has an unknown name; kernels may have r and c."""
+    for left, tree in trees.items():
+        kernels = [node.args[0] for node in ast.walk(tree) if is_call(node, "convolve")]
+        inside = {id(node) for kernel in kernels for node in ast.walk(kernel)}
+        called = {id(node.func) for node in ast.walk(tree) if isinstance(node, ast.Call)}
+        for node in ast.walk(tree):
+            if isinstance(node, ast.Name) and id(node) not in called and node.id not in known:
+                if id(node) in inside and node.id in ("r", "c"):
+                    continue
+                raise ValueError(f"{left} = {ast.unparse(tree)}: {node.id}: unknown name{_meant(node.id, known)}")
+
+
+def check_new_name(name: str, what: str, taken: Collection[str]) -> None:
+    """Raise ValueError unless ``name`` is an identifier and neither a function nor one of the names ``taken``."""
+    if not (isinstance(name, str) and name.isidentifier()) or name in _ARGUMENTS or name in taken:
+        raise ValueError(
+            f"{what} {name!r}: expected a name that is neither a function, a coordinate, t, pi nor a field"
+        )
+
+
+def is_call(node: ast.AST, name: str) -> TypeGuard[ast.Call]:
+    """Return whether a node is a call of the function of this name."""
+    return isinstance(node, ast.Call) and isinstance(node.func, ast.Name) and node.func.id == name
+
+
+def summands(node: ast.expr, sign: float = 1.0) -> list[tuple[float, ast.expr]]:
+    """Return the summands of an expression, each with its sign 1 or −1."""
+    if isinstance(node, ast.BinOp) and isinstance(node.op, ast.Add | ast.Sub):
+        second = -sign if isinstance(node.op, ast.Sub) else sign
+        return summands(node.left, sign) + summands(node.right, second)
+    if isinstance(node, ast.UnaryOp):
+        return summands(node.operand, -sign if isinstance(node.op, ast.USub) else sign)
+    return [(sign, node)]
+
+
+def factors(node: ast.expr) -> tuple[list[ast.expr], list[ast.expr]]:
+    """Return the factors of the numerator and of the denominator of a product or quotient."""
+    if isinstance(node, ast.BinOp) and isinstance(node.op, ast.Mult | ast.Div):
+        above, below = factors(node.left)
+        more, less = factors(node.right)
+        if isinstance(node.op, ast.Div):
+            more, less = less, more
+        return above + more, below + less
+    return [node], []
+
+
+def _meant(name: str, known: Collection[str]) -> str:
+    """Return a question for a known name that is similar to ``name``, or the list of all known names."""
+    close = get_close_matches(name, known, 1)
+    return f"; did you mean {close[0]}?" if close else f"; there are {', '.join(sorted(known))}"

@@ -1,0 +1,174 @@
+"""Discrete operators of second order on a mesh: sparse matrices, and sources by the data of the boundary."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from functools import cached_property
+from typing import Any
+
+import numpy as np
+
+from ..mesh.boundaries import Flux, Part, Robin, Value, boundary_parts
+from ..mesh.calculus import least_squares_weights, tangent_planes
+from ..mesh.mesh import Floats, Mesh
+from ..terms.diffusion import Diffusion
+
+Boundaries = Mapping[str, Any]
+Affine = tuple[Any, Callable[[float], float | Floats]]  # matrix M (cells, cells) and source s(t) of M u + s(t)
+
+
+@dataclass(frozen=True, eq=False)
+class Operators:
+    """Operators of a mesh, of fields with conditions on the boundary and of other expressions, which have walls.
+
+    mesh         mesh on the host
+    boundaries   conditions of each field by name
+    """
+
+    mesh: Mesh
+    boundaries: Mapping[str, Boundaries]
+
+    @cached_property
+    def laplacian(self) -> Any:
+        """Return the matrix (cells, cells) of Δ between walls, of fourth order in boxes.
+
+        On a sphere it is that of two-point fluxes, which is of second order for values at the cell centers. Fluxes of
+        cubics are exact for means over cells, and functions of means are no means.
+        """
+        return Diffusion(self.mesh, 1.0, nonnegative=self.mesh.manifold == "sphere").jacobian(1)[0]
+
+    @cached_property
+    def two_point_laplacian(self) -> Any:
+        """Return the matrix (cells, cells) of Δ between walls by differences of two cells at each face.
+
+        It is symmetric for the weights of the cells.
+        """
+        return self._two_point({}).jacobian(1)[0]
+
+    def _two_point(self, boundaries: Boundaries) -> Diffusion:
+        return Diffusion(self.mesh, np.ones(self.mesh.cells), boundaries=boundaries, nonnegative=True)
+
+    def laplacian_of(self, field: str) -> Affine:
+        """Return Δu of a field with its conditions on the boundary."""
+        if not (boundaries := self.boundaries.get(field)):
+            return self.laplacian, _no_source
+        diffusion = Diffusion(self.mesh, 1.0, boundaries=boundaries)
+        return diffusion.jacobian(1)[0], _RateOfData(diffusion)
+
+    def inflow_of(self, field: str) -> Affine:
+        """Return the part of Δu that comes through the boundary by a field's conditions."""
+        through = self._two_point(self.boundaries.get(field, {}))
+        return through.jacobian(1)[0] - self.two_point_laplacian, _RateOfData(through)
+
+    @cached_property
+    def gradient(self) -> list[Any]:
+        """Return the matrices (cells, cells) of the components of ∇ between walls.
+
+        On a circle or a sphere ∇u·∇x = ½ (Δ(xu) − xΔu − uΔx) for each coordinate x; else ∇ is by least squares.
+        """
+        from scipy.sparse import diags_array
+
+        if self.mesh.manifold not in ("circle", "sphere"):
+            return [matrix for matrix, _ in self._gradient({})]
+        found = []
+        for x in self.mesh.centers.T:
+            of_x, times = diags_array(self.laplacian @ x), diags_array(np.array(x))
+            found.append(0.5 * (self.laplacian @ times - times @ self.laplacian - of_x))
+        return found
+
+    def gradient_of(self, field: str) -> list[Affine]:
+        """Return the components of ∇u of a field with its conditions on the boundary."""
+        return self._gradient(self.boundaries.get(field, {}))
+
+    def _gradient(self, boundaries: Boundaries) -> list[Affine]:
+        """Return the components of ∇u by least squares over neighbors and over images beyond the boundary.
+
+        The image of cell i across a boundary face has the distance 2h, and the value u_i + 2h ∂ₙu, where h is the
+        distance of the cell center from the face and ∂ₙu follows from a u + b ∂ₙu = g: 0 at a wall.
+        """
+        from scipy.sparse import coo_array
+
+        mesh, shape = self.mesh, (self.mesh.cells, self.mesh.cells)
+        cells, sides = np.repeat(np.arange(mesh.cells), np.diff(mesh.cell_start)), mesh.cell_sides
+        neighbors, faces = mesh.side_cells[sides ^ 1], sides >> 1
+        offsets = mesh.shortest(mesh.centers[neighbors] - mesh.centers[cells])
+        outer = neighbors == cells
+        normals = mesh.face_normals[faces[outer]]
+        reach = mesh.shortest(mesh.face_centers[faces[outer]] - mesh.centers[cells[outer]])
+        offsets[outer] = 2 * (normals * reach).sum(axis=1)[:, None] * normals
+        weights = least_squares_weights(cells, offsets, tangent_planes(mesh))
+        place = np.empty(2 * mesh.faces, dtype=np.int64)
+        place[sides] = np.arange(len(sides))
+        inner = np.flatnonzero(~outer)
+        rows, columns = np.tile(cells[inner], 2), np.append(neighbors[inner], cells[inner])
+        found: list[Affine] = []
+        for weight in weights.T:
+            entries = np.append(weight[inner], -weight[inner])
+            matrix, data = coo_array((entries, (rows, columns)), shape).tocsr(), []
+            for part in boundary_parts(mesh, boundaries, (Value, Flux, Robin)):
+                a, b = _robin(part)
+                share = weight[place[part.sides]] * 2 * part.distances / (a * part.distances + b)
+                matrix = matrix - coo_array((a * share, (part.cells, part.cells)), shape).tocsr()
+                data.append((part, share))
+            found.append((matrix, _Data(mesh.cells, tuple(data)) if data else _no_source))
+        return found
+
+    @cached_property
+    def divergence(self) -> list[Any]:
+        """Return the matrices of the components of div: means of both cells at each face, nothing through the boundary.
+
+        Constant vectors have the divergence 0 in cells away from the boundary.
+        """
+        from scipy.sparse import coo_array
+
+        mesh = self.mesh
+        first, second = mesh.face_cells.T
+        inner = np.flatnonzero(first != second)
+        one, two = first[inner], second[inner]
+        rows, columns = np.concatenate([one, one, two, two]), np.concatenate([one, two, one, two])
+        found = []
+        for component in mesh.face_normals.T:
+            half = 0.5 * component[inner] * mesh.face_areas[inner]
+            amounts = np.concatenate([half, half, -half, -half]) / mesh.volumes[rows]
+            found.append(coo_array((amounts, (rows, columns)), (mesh.cells, mesh.cells)).tocsr())
+        return found
+
+
+def _robin(part: Part) -> tuple[float, float]:
+    """Return the numbers a, b of a condition a u + b ∂ₙu = g."""
+    if isinstance(part.condition, Robin):
+        return part.condition.a, part.condition.b
+    return (1.0, 0.0) if isinstance(part.condition, Value) else (0.0, 1.0)
+
+
+def _no_source(time: float) -> float:
+    return 0.0
+
+
+@dataclass(frozen=True, eq=False)
+class _RateOfData:
+    """Rate of change (cells,) by the data of the boundary of a diffusion term, as a function of the time."""
+
+    diffusion: Diffusion
+
+    def __call__(self, time: float) -> Floats:
+        zero = np.zeros(self.diffusion.mesh.cells)
+        self.diffusion.prepare(time, zero)
+        rate = np.zeros_like(zero)
+        self.diffusion.rate(0.0, rate)
+        return rate
+
+
+@dataclass(frozen=True, eq=False)
+class _Data:
+    """Sums (cells,) of the data of parts of the boundary with weights (faces of the part,)."""
+
+    cells: int
+    parts: tuple[tuple[Part, Floats], ...]
+
+    def __call__(self, time: float) -> Floats:
+        sums = np.zeros(self.cells)
+        for part, weights in self.parts:
+            np.add.at(sums, part.cells, weights * part.data(time))
+        return sums

@@ -1,0 +1,165 @@
+"""Terms of an equation from a text: its linear part, which is stiff, and its other rates of change."""
+
+from __future__ import annotations
+
+import ast
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from ..mesh.mesh import Floats
+from ..terms.linear_solver import ShiftedSolver
+from .grammar import POINTWISE, TWO_ARGUMENTS, is_call
+from .values import Evaluator, Tangent
+
+_GAMMA = 1.0 - np.sqrt(0.5)  # of the L-stable method of order 2 with two stages (Alexander 1977)
+_ROUNDING = 1e-12  # relative difference of derivatives that are equal
+Summand = tuple[float, ast.expr]  # its sign, ±1, and the expression
+
+
+@dataclass(frozen=True, eq=False)
+class Sums:
+    """Sums of expressions, one sum for each field.
+
+    parts   summands of each sum
+    """
+
+    evaluator: Evaluator
+    fields: tuple[str, ...]
+    parts: Sequence[Sequence[Summand]]
+
+    def __call__(self, time: float, rows: Floats) -> Floats:
+        """Return the sums (fields, cells) at fields (fields, cells)."""
+        values, found = dict(zip(self.fields, rows, strict=True)), np.zeros(rows.shape)
+        for row, parts in zip(found, self.parts, strict=True):
+            for sign, part in parts:
+                row += sign * self.evaluator.value(part, time, values)
+        return found
+
+    def matrices(self, time: float, rows: Floats) -> list[Any]:
+        """Return the derivative (cells, cells) of each sum by its own field, without convolutions and integrals."""
+        from scipy.sparse import csr_array
+
+        values, found = dict(zip(self.fields, rows, strict=True)), []
+        for name, parts in zip(self.fields, self.parts, strict=True):
+            matrix = csr_array((rows.shape[1],) * 2)
+            for sign, part in parts:
+                matrix = matrix + sign * derivative(self.evaluator, part, time, values, name)
+            found.append(matrix)
+        return found
+
+
+def derivative(evaluator: Evaluator, tree: ast.expr, time: float, values: Mapping[str, Floats], name: str) -> Any:
+    """Return the derivative (cells, cells) of an expression by the field ``name``."""
+    from scipy.sparse import csr_array, eye_array
+
+    cells = evaluator.mesh.cells
+    found = evaluator.value(tree, time, {**values, name: Tangent(values[name], eye_array(cells, format="csr"))})
+    return found.matrix if isinstance(found, Tangent) else csr_array((cells, cells))
+
+
+def is_linear(evaluator: Evaluator, tree: ast.expr, name: str, fields: Sequence[str]) -> bool:
+    """Return whether an expression is M u + s(t) in the field u = ``name`` with a constant matrix M, not 0.
+
+    The derivatives at two random states and times are compared. Functions of fields do not count as linear.
+    """
+    for node in ast.walk(tree):
+        if any(is_call(node, each) for each in (*POINTWISE, *TWO_ARGUMENTS, "convolve", "integral")) and any(
+            isinstance(inner, ast.Name) and inner.id in fields for inner in ast.walk(node)
+        ):
+            return False
+    random, seen = np.random.default_rng(0), []
+    for time in (0.25, 0.75):
+        values = {each: random.standard_normal(evaluator.mesh.cells) for each in fields}
+        matrix = derivative(evaluator, tree, time, values, name)
+        source = evaluator.value(tree, time, {each: np.zeros(evaluator.mesh.cells) for each in fields})
+        rest = np.abs(evaluator.value(tree, time, values) - source - matrix @ values[name]).max()
+        if not rest <= _ROUNDING * (abs(matrix).sum(axis=1) * np.abs(values[name]).max() + np.abs(source)).max():
+            return False
+        seen.append(matrix)
+    largest = abs(seen[0]).max()
+    return bool(largest > 0 and abs(seen[0] - seen[1]).max() <= _ROUNDING * largest)
+
+
+class Rates:
+    """Rates of change by expressions that are not linear, a term of an equation.
+
+    ``is_stiff``   whether they have second derivatives of functions of a field
+    """
+
+    def __init__(self, sums: Sums) -> None:
+        self.mesh, self._sums = sums.evaluator.mesh, sums
+        trees = [part for parts in sums.parts for _, part in parts]
+        self.is_stiff = any(
+            is_call(node, each) for tree in trees for node in ast.walk(tree) for each in ("laplace", "div")
+        )
+
+    def prepare(self, time: float, values: Floats) -> float:
+        """Store the rates at a state for ``rate``; the error control limits the step."""
+        self._time, self._values = time, values.reshape(len(self._sums.fields), -1)
+        self._rates = self._sums(time, self._values).reshape(values.shape)
+        return np.inf if np.isfinite(self._rates).all() else np.nan
+
+    def rate(self, dt: float, rate: Floats) -> None:
+        """Add the rates at the stored state to ``rate``."""
+        rate += self._rates
+
+    @property
+    def jacobian(self) -> Any:
+        """Return the function that maps a number of fields to the derivative of each rate by its field.
+
+        Raises AttributeError where nothing is stiff, so that methods without matrices are chosen.
+        """
+        if not self.is_stiff:
+            raise AttributeError("jacobian")
+        return lambda fields: self._sums.matrices(self._time, self._values)
+
+
+class LinearPart:
+    """Stiff term ∂ₜu = M u + s(t), with a sparse matrix M (cells, cells) and a source s for each field."""
+
+    def __init__(self, sums: Sums) -> None:
+        self.mesh, self._sums = sums.evaluator.mesh, sums
+        self._zero = np.zeros((len(sums.fields), self.mesh.cells))
+        self._matrices = sums.matrices(0.0, self._zero)
+        self._has_source = any(np.any(sums(time, self._zero)) for time in (0.0, 0.3, 0.7))
+        self._solvers: list[ShiftedSolver | None] = [None] * len(sums.fields)
+
+    def _source(self, time: float) -> Floats:
+        return self._sums(time, self._zero) if self._has_source else self._zero
+
+    def prepare(self, time: float, values: Floats) -> float:
+        """Store a state u and its time for ``rate``."""
+        self._time, self._rows = time, values.reshape(self._zero.shape)
+        return np.inf
+
+    def rate(self, dt: float, rate: Floats) -> None:
+        """Add M u + s(t) to ``rate``."""
+        found = [matrix @ row for matrix, row in zip(self._matrices, self._rows, strict=True)]
+        rate += (np.stack(found) + self._source(self._time)).reshape(rate.shape)
+
+    def jacobian(self, fields: int) -> list[Any]:
+        """Return the matrix M (cells, cells) of each field."""
+        return self._matrices
+
+    def longest_step(self, values: Floats, time: float = 0.0) -> float:
+        """Return the time in which the term changes u by half of its deviation from the mean."""
+        self.prepare(time, values)
+        rates = np.zeros(self._zero.shape)
+        self.rate(0.0, rates)
+        sizes = np.abs(self._rows - self._rows.mean(axis=1, keepdims=True)).max(axis=1)
+        speeds = np.abs(rates).max(axis=1)
+        return float(np.divide(0.5 * sizes, speeds, where=speeds > 0, out=np.full(len(sizes), np.inf)).min())
+
+    def step(self, dt: float, values: Floats, limited: bool = True, time: float = 0.0) -> float:
+        """Advance u in place by an L-stable method of order 2; return ∞, since nothing is limited."""
+        first, second = self._source(time + _GAMMA * dt), self._source(time + dt)
+        for number, row in enumerate(values.reshape(self._zero.shape)):
+            matrix = self._matrices[number]
+            solver = self._solvers[number] = self._solvers[number] or ShiftedSolver(self.mesh, matrix)
+            one = solver.solve(matrix @ row + first[number], _GAMMA * dt)
+            row += (1 - _GAMMA) * dt * one
+            row += _GAMMA * dt * solver.solve(matrix @ row + second[number], _GAMMA * dt)
+        return np.inf

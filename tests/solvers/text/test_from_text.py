@@ -1,0 +1,298 @@
+"""Equations as text against exact solutions, orders of convergence, and difference quotients."""
+
+import pickle
+
+import numpy as np
+import pytest
+
+from solvers import Robin, Value, Wall, box, circle, from_text, interval, solve, sphere, triangles
+from solvers.text.equation import condition_from_text
+from solvers.text.grammar import POINTWISE, parse_expression
+from solvers.text.operators import Operators
+from solvers.text.terms import derivative, is_linear
+from solvers.text.values import Evaluator
+
+LINE, PLANE = interval(0.0, 1.0, 40), box((12, 10), ((0.0, 1.0), (0.0, 2.0)))
+
+
+def square(n):
+    """Return a triangulation of the unit square by 2n² triangles."""
+    x, y = np.meshgrid(np.linspace(0, 1, n + 1), np.linspace(0, 1, n + 1), indexing="ij")
+    number = np.arange((n + 1) ** 2).reshape(n + 1, n + 1)
+    a, b, c, d = (part.ravel() for part in (number[:-1, :-1], number[1:, :-1], number[1:, 1:], number[:-1, 1:]))
+    corners = np.concatenate([np.stack([a, b, c], axis=1), np.stack([a, c, d], axis=1)])
+    return triangles(np.stack([x.ravel(), y.ravel()], axis=1), corners)
+
+
+MESHES = {
+    "line": lambda n: interval(0.0, 1.0, n, periodic=True),
+    "graded": lambda n: interval(0.0, 1.0, n, stretch=lambda s: s + 0.1 * np.sin(2 * np.pi * s) / (2 * np.pi)),
+    "box": lambda n: box((n, n), ((0.0, 1.0), (0.0, 1.0)), periodic=True),
+    "circle": circle,
+    "sphere": sphere,
+}
+
+
+def rate(text, mesh, u, t=0.0, **options):
+    return from_text(text, mesh, **options).rate(t, u)
+
+
+def test_heat_with_given_values_is_exact_to_second_order():
+    errors = []
+    for cells in (16, 32):
+        mesh = interval(0.0, 1.0, cells)
+        x = mesh.centers[:, 0]
+        equation = from_text("dt(u) = laplace(u)", mesh, boundaries={"left": "u = 0", "right": "u = 0"})
+        found = solve(equation, np.sin(np.pi * x), (0.0, 0.1), rtol=1e-7).u[-1]
+        errors.append(abs(found - np.exp(-0.1 * np.pi**2) * np.sin(np.pi * x)).max())
+    assert errors[1] < 4e-4
+    assert errors[0] / errors[1] > 3.5
+
+
+def test_data_of_the_boundary_follow_the_time():
+    """u = (1 + x) e^{−t} with ∂ₙu + 2u given on the left and u on the right."""
+    x = LINE.centers[:, 0]
+    conditions = {"left": "dn(u) + 2*u = exp(-t)*(2 - 1)", "right": "u = 2*exp(-t)"}
+    equation = from_text("dt(u) = laplace(u) - u", LINE, boundaries=conditions)
+    found = solve(equation, 1 + x, (0.0, 1.0), rtol=1e-6).u[-1]
+    np.testing.assert_allclose(found, (1 + x) * np.exp(-1.0), rtol=1e-5)
+
+
+def test_porous_diffusion_between_given_values_is_steady_at_its_exact_profile():
+    """(1 + u) u' is constant for u = √(1 + 3x) − 1."""
+    x = LINE.centers[:, 0]
+    equation = from_text("dt(u) = div((1 + u)*grad(u))", LINE, boundaries={"left": "u = 0", "right": "u = 1"})
+    solution = solve(equation, x, (0.0, 4.0))
+    assert "implicit" in solution.message
+    np.testing.assert_allclose(solution.u[-1], np.sqrt(1 + 3 * x) - 1, atol=2e-4)
+
+
+@pytest.mark.parametrize("kind", MESHES)
+@pytest.mark.parametrize("text", ["div((2 + b)*grad(a))", "div(a*grad(b)/2)", "laplace(a*b)"])
+def test_second_derivatives_are_of_second_order_and_conserve(kind, text):
+    """Exact values: with x the last coordinate of the space, Δx = −dx on a circle (d = 1) or a sphere (d = 2)."""
+    errors = []
+    for n in (16, 32):
+        mesh = MESHES[kind](n)
+        x = mesh.centers[:, -1]
+        if mesh.dimension < mesh.ambient_dimension:  # a = b = x, |∇x|² = 1 − x², Δx = −d x
+            d, a, b = mesh.dimension, x, x
+            exact = {
+                "div((2 + b)*grad(a))": 1 - x**2 - d * x * (2 + x),
+                "div(a*grad(b)/2)": 0.5 * (1 - x**2 - d * x * x),
+                "laplace(a*b)": 2 * (1 - x**2) - 2 * d * x * x,
+            }[text]
+        else:
+            k = 2 * np.pi
+            a, b = np.cos(k * x), np.cos(k * x)  # no slope at walls
+            slopes, bends = (k * np.sin(k * x)) ** 2, -(k**2) * a
+            exact = {
+                "div((2 + b)*grad(a))": slopes + (2 + b) * bends,
+                "div(a*grad(b)/2)": 0.5 * (slopes + a * bends),
+                "laplace(a*b)": 2 * (slopes + a * bends),
+            }[text]
+        found = rate(f"dt(a) = {text}; dt(b) = 0", mesh, np.stack([a, b]))[0]
+        errors.append(np.sqrt((found - exact) ** 2 @ mesh.volumes))
+        assert abs(found @ mesh.volumes) < 1e-12 * (abs(found) @ mesh.volumes)
+    assert errors[0] / errors[1] > (3.4 if kind != "sphere" else 3.0), errors
+
+
+@pytest.mark.parametrize("kind", MESHES)
+def test_first_derivatives_are_of_second_order_and_the_divergence_conserves(kind):
+    errors, divergences = [], []
+    for n in (16, 32):
+        mesh = MESHES[kind](n)
+        x, name = mesh.centers[:, -1], "xyz"[mesh.ambient_dimension - 1]
+        if mesh.dimension < mesh.ambient_dimension:
+            u, square = x**2, 4 * x**2 * (1 - x**2)
+        else:
+            u, square = np.cos(2 * np.pi * x), (2 * np.pi * np.sin(2 * np.pi * x)) ** 2
+        errors.append(np.sqrt((rate("dt(u) = dot(grad(u), grad(u))", mesh, u) - square) ** 2 @ mesh.volumes))
+        along = rate(f"dt(u) = d{name}(u)", mesh, u)
+        np.testing.assert_allclose(
+            along,
+            rate("dt(u) = dot(grad(u), [" + ", ".join(["0"] * (mesh.ambient_dimension - 1) + ["1"]) + "])", mesh, u),
+        )
+        found = rate("dt(u) = div(u*grad(u)*u)", mesh, u)  # by differences of two cells
+        wide = rate("dt(u) = div(dot(grad(u), grad(u))*[" + ", ".join(["1"] * mesh.ambient_dimension) + "])", mesh, u)
+        divergences.append(abs(wide @ mesh.volumes) / (abs(wide) @ mesh.volumes))
+        assert abs(found @ mesh.volumes) < 1e-12 * (abs(found) @ mesh.volumes)
+    assert max(divergences) < 1e-13
+    assert errors[0] / errors[1] > {"graded": 1.9, "sphere": 2.9}.get(kind, 3.4), errors
+
+
+def test_gradients_take_the_conditions_on_the_boundary():
+    """u = x has the slope 1 up to the ends with its values or slopes given there, and half of it beside walls."""
+    x, inner = LINE.centers[:, 0], slice(1, -1)
+    for conditions in ({"left": "u = 0", "right": "dn(u) = 1"}, {"left": "dn(u) + u = -1", "right": "u = t"}):
+        slopes = rate("dt(u) = dx(u)", LINE, x, t=1.0, boundaries=conditions)
+        np.testing.assert_allclose(slopes, 1.0, rtol=1e-12)
+    walls = rate("dt(u) = dx(u)", LINE, x)
+    np.testing.assert_allclose(walls[inner], 1.0, rtol=1e-12)
+    np.testing.assert_allclose(walls[[0, -1]], 0.5, rtol=1e-12)
+
+
+def test_triangles_have_the_operators_too():
+    mesh = square(12)
+    x, y = mesh.centers.T
+    inner = (abs(x - 0.5) < 0.4) & (abs(y - 0.5) < 0.4)
+    gradient = rate("dt(u) = dot(grad(u), [1, 2])", mesh, x + 3 * y)
+    np.testing.assert_allclose(gradient[inner], 7.0, rtol=1e-10)
+
+
+def test_convolutions():
+    """∫cos 2π(x − y) cos 2πy dy = ½ cos 2πx; on the circle ∫c y dy ⊗ density: K = c gives the mean of x."""
+    mesh = interval(0.0, 1.0, 64, periodic=True)
+    wave = np.cos(2 * np.pi * mesh.centers[:, 0])
+    np.testing.assert_allclose(rate("dt(u) = convolve(cos(2*pi*r), u)", mesh, wave), wave / 2, atol=1e-3)
+    ring = circle(64)
+    x = ring.centers[:, 0]
+    found = rate("dt(u) = convolve(k*c, u)", ring, 1 + x, parameters={"k": 2.0})
+    np.testing.assert_allclose(found, 2 * np.pi * x, atol=1e-9)
+    graded = MESHES["graded"](64)
+    weights = graded.volumes * np.cos(3 * graded.centers[:, 0])
+    exact = np.exp(-abs(graded.centers - graded.centers.T)) @ weights
+    np.testing.assert_allclose(rate("dt(u) = convolve(exp(-r), cos(3*x))", graded, wave), exact, rtol=1e-10)
+
+
+def test_a_system_follows_the_exponential_of_its_matrix():
+    """∂ₜ(u, v) = (Δu − v, ½Δv + u) on the wave cos kx."""
+    from scipy.linalg import expm
+
+    mesh = interval(0.0, 2 * np.pi, 256, periodic=True)
+    wave = np.cos(mesh.centers[:, 0])
+    equation = from_text("dt(u) = laplace(u) - v\n# a comment\ndt(v) = D*laplace(v) + u", mesh, {"D": 0.5})
+    found = solve(equation, np.stack([wave, 0 * wave]), (0.0, 1.0), rtol=1e-7).u[-1]
+    exact = expm(np.array([[-1.0, -1.0], [1.0, -0.5]]))[:, 0]
+    np.testing.assert_allclose(found, exact[:, None] * wave, atol=1e-5)
+
+
+def test_every_method_solves_the_same_linear_equation():
+    mesh = interval(0.0, 1.0, 32, periodic=True)
+    wave = np.cos(2 * np.pi * mesh.centers[:, 0])
+    equation = from_text("dt(u) = -0.001*laplace(laplace(u)) + 0.3*u", mesh)
+    exact = solve(equation, wave, (0.0, 1.0), method="exponential").u[-1]
+    for method in ("ark4", "implicit", "ssprk3"):
+        found = solve(equation, wave, (0.0, 1.0), method=method, rtol=1e-5).u[-1]
+        np.testing.assert_allclose(found, exact, atol=2e-4 * abs(exact).max())
+
+
+EXPRESSIONS = [
+    "u*v + u**3/v - 2", "2**u + u**v", "1/(2 + u*u)", "laplace(u*u)", "div(u*grad(u*v))", "dot(grad(u), grad(v))*u",
+    "max(u, v) + min(2*u, 0.3)", "-(+u) - dx(u)*dy(u)", *(f"{name}(0.4*u)" for name in POINTWISE if name != "arctan"),
+    "arctan(u/v)", "laplace(u)",
+]  # fmt: skip
+
+
+@pytest.mark.parametrize("text", EXPRESSIONS)
+def test_derivatives_are_difference_quotients(text):
+    evaluator = Evaluator(Operators(PLANE, {"u": {"left": Value(0.5)}}), {})
+    random = np.random.default_rng(1)
+    values = {"u": random.uniform(0.5, 1.5, PLANE.cells), "v": random.uniform(0.5, 1.5, PLANE.cells)}
+    along, step, tree = random.standard_normal(PLANE.cells), 1e-5, parse_expression(text)
+    up, down = (evaluator.value(tree, 0.0, {**values, "u": values["u"] + s * step * along}) for s in (1, -1))
+    exact = derivative(evaluator, tree, 0.0, values, "u") @ along
+    np.testing.assert_allclose(exact, (up - down) / (2 * step), atol=1e-6 * max(abs(exact).max(), 1.0))
+
+
+@pytest.mark.parametrize(
+    ("text", "linear"),
+    [
+        ("3*laplace(u)/k", True), ("x*u", True), ("div((1 + x)*grad(u))", True), ("laplace(2*u - laplace(u))", True),
+        ("u**1", True), ("t*u", False), ("v*u", False), ("u**2", False), ("laplace(u + v)", False), ("v", False),
+        ("max(u, -100)", False), ("abs(u)", False), ("integral(u)", False), ("convolve(exp(-r), u)", False),
+        ("div(u*grad(v))", False), ("1.0", False),
+    ],
+)  # fmt: skip
+def test_linear_summands_are_recognized(text, linear):
+    evaluator = Evaluator(Operators(LINE, {"u": {"left": Value(1.0)}}), {"k": 2.0})
+    assert is_linear(evaluator, parse_expression(text), "u", ("u", "v")) is linear
+
+
+REFUSED = {
+    "u = 1": "expected an equation such as",
+    "dt(u) + 1": "expected an equation such as",
+    "": "expected an equation such as",
+    "dt(u) = 1; dt(u) = 2": "a second equation of u",
+    "dt(u) = lapace(u)": "lapace: no function; did you mean laplace?",
+    "dt(u) = w": "w: unknown name; there are",
+    "dt(u) = z": "z: unknown name",
+    "dt(u) = exp": "exp: unknown name",
+    "dt(u) = r": "r: unknown name",
+    "dt(u) = convolve(c, u)": "c: a name of kernels of circles",
+    "dt(u) = u.real": "expected numbers, names",
+    "dt(u) = __import__('os')": "no function",
+    "dt(u) = (lambda: 1)()": "no function",
+    "dt(u) = u[0]": "expected numbers, names",
+    "dt(u) = 'a'": "expected a number",
+    "dt(u) = True": "expected a number",
+    "dt(u) = exp(u, u)": "expected 1 argument(s) of exp",
+    "dt(u) = 1 +": "expected an expression such as",
+    f"dt(u) = {'(' * 500}u{')' * 500}": "expected an expression such as",
+    f"dt(u) = {'1+' * 3000}u": "expected at most 5000 characters",
+    "dt(u) = grad(u)": "is a vector",
+    "dt(u) = exp(grad(u))": "is a vector",
+    "dt(u) = div(u)": "expected a vector of 1 component(s)",
+    "dt(u) = dy(u)": "the mesh has 1 coordinate(s)",
+    "dt(u) = grad(u)*grad(u)": "products dot(a, b)",
+    "dt(u) = 1/grad(u)": "expected a number or a field",
+    "dt(t) = 1": "expected a name that is neither",
+    "dt(exp) = 1": "expected a name that is neither",
+}
+
+
+@pytest.mark.parametrize("text", REFUSED)
+def test_texts_that_are_refused(text):
+    with pytest.raises(ValueError) as caught:  # noqa: PT011
+        from_text(text, LINE)
+    assert REFUSED[text] in str(caught.value)
+    assert "\n" not in str(caught.value)
+
+
+@pytest.mark.parametrize(
+    ("options", "said"),
+    [
+        ({"parameters": {"u": 1.0}}, "parameter 'u'"),
+        ({"parameters": {"k": np.ones(3)}}, "of shape (3,): expected a number or (40,)"),
+        ({"boundaries": {"left": "u = w"}}, "w: unknown name"),
+        ({"boundaries": {"left": "v = 1"}}, "expected 'wall', 'u = 1'"),
+        ({"boundaries": {"left": "u"}}, "expected 'wall', 'u = 1'"),
+        ({"boundaries": {"left": "dn(u) + a*u = 1"}}, "'a': expected a number or a parameter"),
+        ({"boundaries": {"top": "u = 1"}}, "expected a part of the boundary"),
+        ({"boundaries": {"left": "u = laplace(x)"}}, "expected an expression of t, x, y, z and parameters"),
+    ],
+)
+def test_options_that_are_refused(options, said):
+    with pytest.raises(ValueError) as caught:  # noqa: PT011
+        from_text("dt(u) = laplace(u)", LINE, **options)
+    assert said in str(caught.value)
+
+
+def test_conditions_from_texts():
+    def of(text):
+        return condition_from_text(text, "u", LINE, {"k": 3.0})
+
+    x = np.zeros((1, 1))
+    assert of(" wall ") == Wall()
+    assert isinstance(of("u = 2*t"), Value)
+    assert of("u = 2*t").g(4.0, x) == 8.0
+    for text, a, b in (("dn(u) = 1", 0.0, 1.0), ("dn(u) + k*u = 1", 3.0, 1.0), ("dn(u)+u = 1", 1.0, 1.0)):
+        condition = of(text)
+        assert isinstance(condition, Robin)
+        assert (condition.a, condition.b) == (a, b)
+
+
+def test_fields_have_conditions_of_their_own():
+    ends = {"u": {"left": "u = 1"}, "v": {"left": "v = 2", "right": Value(3.0)}}
+    equation = from_text("dt(u) = laplace(u); dt(v) = laplace(v)", LINE, boundaries=ends)
+    found = solve(equation, np.zeros((2, 40)), (0.0, 50.0)).u[-1]
+    np.testing.assert_allclose(found[0], 1.0, rtol=1e-3)
+    np.testing.assert_allclose(found[1], 2 + LINE.centers[:, 0], rtol=1e-3)
+    with pytest.raises(ValueError, match=r"boundaries\['left'\]: expected a dict of conditions for each field, u, v"):
+        from_text("dt(u) = laplace(u); dt(v) = laplace(v)", LINE, boundaries={"left": "u = 1"})
+
+
+def test_equations_can_be_pickled():
+    equation = from_text("dt(u) = laplace(u) + u - u**3 + integral(u)", LINE, boundaries={"left": "u = t"})
+    u = np.linspace(0, 1, 40)
+    np.testing.assert_array_equal(pickle.loads(pickle.dumps(equation)).rate(0.5, u), equation.rate(0.5, u))
