@@ -166,6 +166,25 @@ def limit(options: argparse.Namespace) -> int:
     return 0
 
 
+def escape(options: argparse.Namespace) -> int:
+    from meanfield.cli.kinds import require_figure
+
+    require_figure(options.output)
+    case = case_of(options)
+    from meanfield.results.escapes import as_dict
+    from meanfield.results.escapes import escape as simulate
+    from meanfield.runtime.signals import Interrupted
+
+    n = () if options.predict else options.n
+    found = simulate(case, n, options.seeds, options.jobs, options.start, progress=not options.quiet)
+    print_result(options, lambda: as_dict(found), lambda: found.report)
+    if options.output is not None:
+        print(found.plot(options.output))
+    if found.interrupted:
+        raise Interrupted("interrupted; the numbers are those of the systems that were simulated")
+    return 0
+
+
 def convergence(options: argparse.Namespace) -> int:
     from meanfield.cli.kinds import require_figure
 

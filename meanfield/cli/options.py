@@ -151,6 +151,15 @@ branch_options = (
     option("--degree", "L", "degree of the mode that bifurcates (default: 1)", type=_degree, default=1),
     flag("--negative", _NEGATIVE),
 )  # fmt: skip
+_TOKENS = "numbers of tokens to simulate (default: four with barriers from 0.9 to 3)"
+escape_options = (
+    option("--from", None, "metastable density at the start (default: uniform)", choices=("uniform", "ordered"),
+           default="uniform", dest="start"),
+    option("--n", "N,N", _TOKENS, type=_integers),
+    option("--seeds", "K", "number of systems for each n (default: 64)", type=_integer(10**6), default=64),
+    option("--jobs", "N", "number of threads on this machine (default: one per core)", type=_integer(1024)),
+    flag("--predict", "only predict, without simulations (default: simulate tokens)"),
+)  # fmt: skip
 _MESH, _VALUES = "domain.resolution", "increasing values (default: a quarter, half and all of the case's value)"
 convergence_options = (
     option("--over", "KEY", f"an integer key that refines the mesh (default: {_MESH})", default=_MESH),

@@ -128,6 +128,19 @@ COMMANDS: dict[str, Command] = {
             options.quiet,
         ),
     ),
+    "escape": (
+        commands.escape,
+        "compute the barrier and the times of escape of n tokens from a metastable density with noise",
+        f"CASE [--from uniform|ordered] [--n N,N] [--seeds K] [--jobs N] [-o FIGURE.png] [--json] {_SET}",
+        (
+            *options.case_file,
+            options.components,
+            *options.escape_options,
+            options.figure_if_named,
+            options.as_json,
+            options.quiet,
+        ),
+    ),
     "convergence": (
         commands.convergence,
         "estimate the error of a run by runs on coarser meshes, and the observed order",

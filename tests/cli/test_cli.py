@@ -193,6 +193,7 @@ def test_bad_input_is_one_line_and_leaves_nothing(
     ("arguments", "function"),
     [
         (["branch", "noise_above"], "meanfield.analysis.branches.branch.branch_of"),
+        (["escape", "noise_above"], "meanfield.results.escapes.escape"),
         (["convergence", "mine.toml"], "meanfield.analysis.convergence.convergence_of"),
         (["limit", "mine.toml"], "meanfield.results.token_numbers.limit"),
         (["mergers", "run.h5"], "meanfield.analysis.mergers.report"),

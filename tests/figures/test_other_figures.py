@@ -1,9 +1,9 @@
-"""Figures of several runs, mergers, sweeps, branches, convergence and solutions: no text is cut off or overlaps
-another."""
+"""Figures of sweeps, branches, escapes, mergers, comparisons and solutions: no text is cut off or overlaps another."""
 
 from __future__ import annotations
 
 from collections.abc import Callable
+from dataclasses import replace
 from pathlib import Path
 
 import matplotlib
@@ -21,15 +21,18 @@ from support.sweeping import write as write_file
 from view.test_view_particles import merging
 from view.test_view_sweep import FOUR
 
-from meanfield import load_case
+from meanfield import escape, load_case
 from meanfield.analysis.branches.branch import branch_of
 from meanfield.analysis.comparison import compare
+from meanfield.analysis.escapes.waiting_times import WaitingTime
 from meanfield.figures.branch import plot_branch
 from meanfield.figures.comparison.convergence import plot_convergence
 from meanfield.figures.comparison.figure import plot_compare
+from meanfield.figures.escape_times import plot_escape
 from meanfield.figures.figure import plot
 from meanfield.figures.merger_tree import plot_mergers
 from meanfield.figures.sweep.figure import plot_sweep
+from meanfield.results.escapes import Escape
 from meanfield.sweeping.driver import sweep
 from solvers.analysis.convergence import ConvergenceStudy
 from solvers.mesh.interval import interval
@@ -59,6 +62,12 @@ def kept(monkeypatch: pytest.MonkeyPatch) -> list[Figure]:
     return saved
 
 
+def escaping() -> Escape:
+    keys = {"attention.beta": 7, "attention.normalization": "unnormalized", "stabilizers.noise": 24.5}
+    times = (WaitingTime(200, 50, 50, 65.0), WaitingTime(700, 50, 40, 330.0))
+    return replace(escape(load_case("noise_below", keys), n=()), times=times)
+
+
 MAP = '[figure]\nx = "attention.beta"\ny = "initial.amplitude"\nvalue = "energy"\n'
 FIGURES: dict[str, Callable[[Path, Path], object]] = {
     "compare, circle": lambda folder, target: compared(folder, target, lambda: circle(64), 2),
@@ -74,6 +83,7 @@ FIGURES: dict[str, Callable[[Path, Path], object]] = {
     "sweep, curves": lambda folder, target: four_points(folder, target, ""),
     "sweep, map": lambda folder, target: four_points(folder, target, MAP),
     "branch": lambda folder, target: plot_branch(branch_of(load_case("noise_below")), target),
+    "escape": lambda folder, target: plot_escape(escaping(), target),
     "convergence": lambda folder, target: plot_convergence(
         ConvergenceStudy((64, 96, 128), (1e-2, 3e-3, 1e-3), (np.nan, 3.0, 3.8), False),
         "domain.resolution",

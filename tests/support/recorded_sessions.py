@@ -179,7 +179,7 @@ def _describing() -> Iterator[str]:
     names = re.findall(r"^    ([a-z]+)\b(?=  |\n {10,})", _help(), flags=re.MULTILINE)
     recorded = {"run", "resume", "info", "plot", "mergers", "compare", "sweep", "movie", "view", "export", "check"}
     recorded |= {"cases", "schema", "stability", "transformer", "keys", "new", "convergence", "branch"}
-    recorded |= {"selftest", "watch", "limit"}  # only their help: these commands have tests of their own
+    recorded |= {"selftest", "watch", "limit", "escape"}  # only their help: these commands have tests of their own
     if set(names) != recorded:
         raise SystemExit(f"commands {set(names) ^ recorded}: say in recorded_sessions.py how they are recorded")
     yield "--help"

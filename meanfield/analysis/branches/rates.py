@@ -81,11 +81,11 @@ def spectra(equilibria: Equilibria, masses: Floats, noise: float) -> tuple[Spect
 
     ``masses`` (nodes,) are the density at the nodes times the quadrature weights.
     """
-    density = _Density(equilibria, masses, noise)
+    density = StationaryDensity(equilibria, masses, noise)
     return tuple(_spectrum(density, m) for m in range(2 if equilibria.dimension == 2 else ORDERS))
 
 
-class _Density:
+class StationaryDensity:
     """Stationary density f at the nodes, with the quantities from which its linear stability is computed.
 
     root        √(f w), w the quadrature weights
@@ -143,23 +143,23 @@ class _Density:
         return rotation if m == 1 and np.abs(rotation).max() > _UNIFORM else None
 
 
-def _spectrum(density: _Density, m: int) -> Spectrum:
+def _spectrum(density: StationaryDensity, m: int) -> Spectrum:
     """Return the growth rates of perturbations of order m about the axis, and numbers μ − 1 with the same signs.
 
-    μ are the eigenvalues of the operator K of :meth:`_Density.operator`.
+    μ are the eigenvalues of the operator K of :meth:`StationaryDensity.operator`.
     """
     from scipy.linalg import eigvalsh
 
     operator, scale = density.operator(m)
     neutral = density.neutral(m)
-    projected = operator if neutral is None else _project_matrix(operator, neutral * scale)
+    projected = operator if neutral is None else project_matrix(operator, neutral * scale)
     size = float(np.abs(projected).sum(axis=1).max())
     error = _ROUNDING * len(scale) * float(np.finfo(float).eps) * max(1.0, size) + density.defect
     margins = eigvalsh(projected)[::-1] - 1
     return Spectrum(_eigenvalues(*_linearization(density, m, neutral)), margins, error)
 
 
-def _project_matrix(matrix: Floats, direction: Floats) -> Floats:
+def project_matrix(matrix: Floats, direction: Floats) -> Floats:
     """Return P M P for a symmetric matrix M and the orthogonal projection P on the complement of a direction."""
     unit = direction / np.linalg.norm(direction)
     rows = matrix - np.outer(unit, unit @ matrix)
@@ -180,12 +180,12 @@ def _eigenvalues(sigma: Floats, factor: Floats) -> Floats:
     return np.sort(np.concatenate(found))[::-1]
 
 
-def _linearization(density: _Density, m: int, neutral: Floats | None) -> tuple[Floats, Floats]:
+def _linearization(density: StationaryDensity, m: int, neutral: Floats | None) -> tuple[Floats, Floats]:
     """Return σ and M such that the linearized equation −κ A (I − K) for √f g is diag(σ) M in the slowest modes of A.
 
-    f g is a perturbation of the density f, with A and K as in :meth:`_Density.operator`. σ are singular values of B
-    with A = BᵀB, smallest first. Rows are exact relative to σ, so that exponentially small
-    rates have the signs that I − K gives them. With a neutral g0, (I − K) g0 = 0, and f/φ' g0 is orthogonal to the
+    f g is a perturbation of the density f, with A and K as in :meth:`StationaryDensity.operator`. σ are singular values
+    of B with A = BᵀB, smallest first. Rows are exact relative to σ, so that exponentially small rates have the signs
+    that I − K gives them. With a neutral g0, (I − K) g0 = 0, and f/φ' g0 is orthogonal to the
     range of I − K: A acts from the complement of f/φ' g0 to that of f g0.
     """
     basis, first = _basis_and_derivative(density, m)
@@ -202,7 +202,7 @@ def _linearization(density: _Density, m: int, neutral: Floats | None) -> tuple[F
     return sigma, -density.noise * (overlap * other) @ (image_modes.T @ rest @ modes)
 
 
-def _basis_and_derivative(density: _Density, m: int) -> tuple[Floats, Floats]:
+def _basis_and_derivative(density: StationaryDensity, m: int) -> tuple[Floats, Floats]:
     """Return orthonormal harmonics of order m at the nodes (nodes, modes), and their images (rows, modes) under B.
 
     B u = √f ∇(u/√f) is the square root of the diffusion A = BᵀB with the density f; values have the factor √w of the
