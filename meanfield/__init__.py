@@ -28,7 +28,6 @@ if TYPE_CHECKING:
     from meanfield.model.heads import Head as Head
     from meanfield.model.layer_norm import LayerNorm as LayerNorm
     from meanfield.model.reactions import Reaction as Reaction
-    from meanfield.results.escapes import Escape as Escape
     from meanfield.results.escapes import escape as escape
     from meanfield.results.live import LivePlot as LivePlot
     from meanfield.results.overlay import plot as plot
@@ -51,7 +50,7 @@ __version__ = "0.1.0"
 
 _HOME = {
     "meanfield.results.runs": ("load_case", "open_run", "resume", "run", "simulate"),
-    "meanfield.results.escapes": ("Escape", "escape"),
+    "meanfield.results.escapes": ("escape",),
     "meanfield.results.live": ("LivePlot",),
     "meanfield.results.overlay": ("plot",),
     "meanfield.results.result": ("Result",),

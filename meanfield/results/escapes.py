@@ -86,11 +86,33 @@ class Escape:
         return self.barrier.height
 
     def predicted(self, n: float) -> float:
-        """Return the mean time of escape of ``n`` tokens, by the reduction to one dimension."""
+        """Return the mean time of escape of ``n`` tokens, by the reduction to one dimension.
+
+        Parameters
+        ----------
+        n : float
+            Number of tokens.
+
+        Returns
+        -------
+        float
+            Mean time in units of the case.
+        """
         return float(np.exp(self.reduction.log_time(n))) / self.case.rescaling
 
     def asymptotic(self, n: float) -> float:
-        """Return the mean time of escape of ``n`` tokens in the limit of high barriers, by Eyring and Kramers."""
+        """Return the mean time of escape of ``n`` tokens in the limit of high barriers, by Eyring and Kramers.
+
+        Parameters
+        ----------
+        n : float
+            Number of tokens.
+
+        Returns
+        -------
+        float
+            Mean time in units of the case.
+        """
         return float(np.exp(self.barrier.log_time(n))) / self.case.rescaling
 
     @cached_property
@@ -198,7 +220,7 @@ def escape(
     >>> case = mf.load_case("noise_below", ["attention.beta=7", "attention.normalization=unnormalized"])
     >>> found = mf.escape(case.replace({"stabilizers.noise": 24.5}), n=())
     >>> round(found.predicted(400), 2)
-    2.97
+    2.98
     """
     case = load_case(case)
     _check_arguments(n, seeds, jobs, start)
