@@ -173,10 +173,12 @@ def escape(options: argparse.Namespace) -> int:
     case = case_of(options)
     from meanfield.results.escapes import as_dict
     from meanfield.results.escapes import escape as simulate
+    from meanfield.results.refusals import with_option_names
     from meanfield.runtime.signals import Interrupted
 
     n = () if options.predict else options.n
-    found = simulate(case, n, options.seeds, options.jobs, options.start, progress=not options.quiet)
+    with with_option_names(("n", "seeds", "jobs")):
+        found = simulate(case, n, options.seeds, options.jobs, options.start, progress=not options.quiet)
     print_result(options, lambda: as_dict(found), lambda: found.report)
     if options.output is not None:
         print(found.plot(options.output))

@@ -94,7 +94,7 @@ def first_passages(
     stop        returns True to end the simulation after the current step
     """
     motion = _AttentionOfSystems(rates_of_tokens(system))
-    brownian, equation = Brownian(system.noise, seed), Equation((motion,))
+    brownian, equation = Brownian(system.noise, seed), Equation(None, [motion])
     times, passed = np.zeros(len(positions)), np.zeros(len(positions), dtype=bool)
     active, state = np.arange(len(positions)), State(0.0, positions)
     _advance(equation, state, system.step / 2)
