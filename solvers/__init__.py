@@ -30,6 +30,7 @@ if TYPE_CHECKING:
     from .terms.diffusion import Diffusion, NonlinearDiffusion
     from .terms.drift.scharfetter_gummel import DriftDiffusion
     from .terms.face_fluxes import FaceFluxes, StreamFunction
+    from .terms.laplacian import Laplacian
     from .terms.laws import Euler, ShallowWater
     from .terms.source import Source
     from .terms.term import StiffTerm, Term
@@ -66,6 +67,7 @@ _HOME = {
     ".terms.conservation_law": ("ConservationLaw",),
     ".terms.drift.scharfetter_gummel": ("DriftDiffusion",),
     ".transforms.interaction": ("Convolution", "DenseKernel", "Zonal"),
+    ".terms.laplacian": ("Laplacian",),
     ".terms.laws": ("Euler", "ShallowWater"),
     ".recording.record": ("record", "restart"),
     ".remap.deposit": ("deposit_points",),
@@ -113,6 +115,7 @@ __all__ = [
     "FileError",
     "Flux",
     "Integrator",
+    "Laplacian",
     "Listed",
     "Logarithmic",
     "Mesh",

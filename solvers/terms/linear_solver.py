@@ -24,7 +24,7 @@ class ShiftedSolver:
     def __init__(self, mesh: Mesh, matrix: Any) -> None:
         from scipy.sparse import csc_matrix, identity
 
-        self._axes = _axes(mesh, matrix) if len(mesh.shape) > 1 else None
+        self._axes = axes_of(mesh, matrix)
         self.is_exact = self._axes is not None or mesh.dimension < 3 or mesh.cells <= MAX_SPARSE_3D
         full = csc_matrix(matrix + 0.0 * identity(mesh.cells))
         full.sort_indices()
@@ -34,7 +34,7 @@ class ShiftedSolver:
     def solve(self, right: Floats, step: float) -> Floats:
         """Return the solution x (cells,) of (1 − step M) x = ``right``."""
         if self._axes is not None:
-            return self._axes.solve(right, step)
+            return self._axes.apply(1.0 / (1.0 - step * self._axes.values), right)
         nearest = next((known for known in self._steps if abs(known - step) <= STEP_RTOL * step), step)
         self._steps = [nearest, *(known for known in self._steps if known != nearest)][:3]
         found: Floats = self._cached(nearest)(right)
@@ -51,13 +51,15 @@ class ShiftedSolver:
         return lambda right: right / diagonal
 
 
-class _Axes:
-    """Solver of (1 − dt M) x = b for a sum M = M₁⊗1⊗1 + 1⊗M₂⊗1 + … of matrices along the axes of a box.
+class Axes:
+    """Functions of a sum M = M₁⊗1⊗1 + 1⊗M₂⊗1 + … of matrices along the axes of a box.
 
     Each M_c = W^{−1/2} Q Λ Qᵀ W^{1/2} is diagonalized once (fast diagonalization: Lynch, Rice, Thomas 1964).
 
     factors   the matrices M_c, symmetric for the weights
     weights   the diagonals W of each axis
+
+    values    eigenvalues of M, along the axes
     """
 
     def __init__(self, factors: list[Floats], weights: list[Floats]) -> None:
@@ -69,10 +71,11 @@ class _Axes:
             self._into.append(modes.T * root)
             self._back.append(modes / root[:, None])
             sums = sums + values.reshape([-1 if axis == c else 1 for axis in range(len(factors))])
-        self._values = sums
+        self.values = sums
 
-    def solve(self, right: Floats, step: float) -> Floats:
-        found = _apply_along_axes(self._into, right.reshape(self._shape)) / (1.0 - step * self._values)
+    def apply(self, function: Floats, right: Floats) -> Floats:
+        """Return the product of a function of M, given at its eigenvalues, with a field ``right`` (cells,)."""
+        found = _apply_along_axes(self._into, right.reshape(self._shape)) * function
         return _apply_along_axes(self._back, found).reshape(-1)
 
 
@@ -83,15 +86,15 @@ def _apply_along_axes(matrices: list[Floats], values: Floats) -> Floats:
     return values
 
 
-def _axes(mesh: Mesh, matrix: Any) -> _Axes | None:
-    """Return a solver of (1 − dt M) x = b that diagonalizes M = ``matrix`` along the axes of a mesh with axes.
+def axes_of(mesh: Mesh, matrix: Any) -> Axes | None:
+    """Return the diagonalization of M = ``matrix`` along the axes of a mesh with several axes.
 
     The result is None if an axis is too long, or if M is no sum of matrices of the axes, symmetric for the cell widths.
     """
     from scipy.sparse import csr_matrix, identity, kron
 
     shape, rows = mesh.shape, csr_matrix(matrix)
-    if max(shape) > MAX_AXIS or np.prod(shape) != mesh.cells:
+    if len(shape) < 2 or max(shape) > MAX_AXIS or np.prod(shape) != mesh.cells:
         return None
     strides = np.append(np.cumprod(shape[::-1])[::-1][1:], 1)
     factors, weights, total = [], [], csr_matrix(rows.shape)
@@ -108,4 +111,4 @@ def _axes(mesh: Mesh, matrix: Any) -> _Axes | None:
         weights.append(weight)
     if abs(total - rows).max() > 1e-10 * abs(rows).max():
         return None
-    return _Axes(factors, weights)
+    return Axes(factors, weights)
