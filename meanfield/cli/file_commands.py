@@ -46,7 +46,10 @@ def plot(options: argparse.Namespace) -> int:
 
     figure = Path(options.file).with_suffix(".png") if options.output is None else Path(options.output)
     try:
-        chosen = FigureOptions(options.panels, options.size, options.dpi, options.cmap, options.style)
+        chosen = FigureOptions(
+            options.panels, options.size, options.dpi, options.cmap, options.style,
+            options.times, not options.no_title, not options.no_caption,
+        )  # fmt: skip
     except ValueError as error:
         raise FileError(str(error)) from None
     if is_sweep(options.file):

@@ -55,6 +55,13 @@ def _names(text: str) -> tuple[str, ...]:
     return tuple(name.strip() for name in text.split(","))
 
 
+def _times(text: str) -> tuple[float, ...]:
+    try:
+        return tuple(map(float, text.split(",")))
+    except ValueError:
+        raise ArgumentTypeError(f"{text}: expected times, such as 0,2.5,10") from None
+
+
 def _size(text: str) -> tuple[float, float]:
     try:
         width, height = map(float, text.split("x"))
@@ -128,6 +135,9 @@ figure_output = (
     option(
         "--style", None, "style of the figure (default: screen)", choices=("paper", "screen", "dark"), default="screen"
     ),
+    option("--times", "T,...", "at most six times to draw (default: by the changes of the run)", type=_times),
+    flag("--no-title", "draw no title and no facts of the run above (default: draw them)"),
+    flag("--no-caption", "draw no explanations below the pictures (default: draw them)"),
 )
 movie_options = (
     option("-o/--output", "FILE.gif|.mp4", "movie to write; .mp4 needs ffmpeg (default: FILE with .gif)"),

@@ -33,7 +33,8 @@ COMMANDS: dict[str, Command] = {
     "plot": (
         file_commands.plot,
         "draw snapshots and diagnostics over time",
-        "FILE.h5 [-o FIGURE.png] [--panels NAME,...] [--size WxH] [--dpi N] [--cmap NAME] [--style paper|screen|dark]",
+        "FILE.h5 [-o FIGURE.png] [--panels NAME,...] [--size WxH] [--dpi N] [--cmap NAME] [--style paper|screen|dark] "
+        "[--times T,...] [--no-title] [--no-caption]",
         (options.stored_file, options.components, *options.figure_output),
     ),
     "mergers": (

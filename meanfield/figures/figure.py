@@ -6,6 +6,7 @@ import io
 import warnings
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
+from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -27,9 +28,10 @@ from meanfield.figures.panels.selected import (
     panels,
     require_panels,
     selected_height,
+    single_panels,
 )
 from meanfield.figures.predictions.table import predictions_of
-from meanfield.figures.run_data import Integers, RunData, TokenData
+from meanfield.figures.run_data import Integers, RunData, TokenData, with_times
 from meanfield.figures.saving import FONTS, figure_target, save
 from meanfield.figures.trim import trim_cells
 
@@ -199,11 +201,22 @@ def fill(figure: Figure | SubFigure, run_data: RunData, options: FigureOptions) 
         whole.set_layout_engine("constrained")
     if background := options.context.get("figure.facecolor"):
         figure.set_facecolor(background)
+    run_data = with_times(run_data, options.times)
     if options.panels is None:
-        draw_page(figure, run_data)
+        draw_page(figure, run_data, title=options.title)
     else:
         require_panels(run_data, options.panels)
         draw_selected(figure, run_data, options.panels)
+    if not options.caption:
+        clear_captions(figure)
+
+
+def clear_captions(figure: Figure | SubFigure) -> None:
+    """Remove the texts below a figure and its parts."""
+    if figure.get_supxlabel():
+        figure.supxlabel("")
+    for part in figure.subfigs:
+        clear_captions(part)
 
 
 def page(run_data: RunData, options: FigureOptions | None = None) -> Figure:
@@ -228,12 +241,12 @@ def page(run_data: RunData, options: FigureOptions | None = None) -> Figure:
                 super().savefig(*arguments, **keywords)
 
     with matplotlib.rc_context(chosen.context):
-        figure = Page(dpi=chosen.dpi)
-        if chosen.panels is None:
-            return compose(run_data, figure, chosen.size)
-        require_panels(run_data, chosen.panels)
-        figure.set_size_inches(chosen.size or (WIDTH, selected_height(run_data, chosen.panels)))
-        draw_selected(figure, run_data, chosen.panels)
+        figure, shown = Page(dpi=chosen.dpi), with_times(run_data, chosen.times)
+        if chosen.panels is not None:
+            require_panels(run_data, chosen.panels)
+        needed = _page_size(shown) if chosen.panels is None else (WIDTH, selected_height(shown, chosen.panels))
+        figure.set_size_inches(chosen.size or needed)
+        fill(figure, shown, replace(chosen, times=None))
     return figure
 
 
@@ -242,7 +255,7 @@ def panel(run_data: RunData, ax: Axes, names: Sequence[str] | None = None) -> Fi
 
     Raises ValueError unless one known panel is given that fits on one ax.
     """
-    chosen = names or (panels(run_data) or panel_names(run_data))[:1]
+    chosen = names or (single_panels(run_data, panels(run_data)) or panel_names(run_data))[:1]
     if len(chosen) != 1:
         raise ValueError(f"panels = {list(chosen)}: expected the name of one recorded diagnostic for one ax")
     require_panels(run_data, chosen, one_ax=True)
@@ -252,22 +265,28 @@ def panel(run_data: RunData, ax: Axes, names: Sequence[str] | None = None) -> Fi
     return figure
 
 
-def compose(run_data: RunData, figure: Figure, size: tuple[float, float] | None = None) -> Figure:
-    """Draw the whole page of a run on an empty ``figure`` and return the figure.
-
-    ``size`` in inches defaults to the space that the parts need.
-    """
-    figure.set_size_inches(size or (WIDTH, min(sum(_heights(run_data)) + 0.9, MAX_HEIGHT)))
+def compose(run_data: RunData, figure: Figure) -> Figure:
+    """Draw the whole page of a run on an empty ``figure``, in the size that the parts need, and return the figure."""
+    figure.set_size_inches(_page_size(run_data))
     draw_page(figure, run_data)
     return figure
 
 
-def draw_page(figure: Figure | SubFigure, run_data: RunData) -> None:
-    """Draw the whole page of a run: heading, snapshots, diagnostics, and the number of clusters over time."""
+def _page_size(run_data: RunData) -> tuple[float, float]:
+    """Return the width and height in inches of the whole page of a run."""
+    return WIDTH, min(sum(_heights(run_data)) + 0.9, MAX_HEIGHT)
+
+
+def draw_page(figure: Figure | SubFigure, run_data: RunData, *, title: bool = True) -> None:
+    """Draw the whole page of a run: heading, snapshots, diagnostics, and the number of clusters over time.
+
+    The heading is omitted where ``title`` is false.
+    """
     across, lines = panels_across(figure), heading(run_data)
     heights = _heights(run_data, across)
     width = (0.93 if across == 1 else 0.97) * inches_across(figure)  # small glyphs are relatively wider
-    figure.suptitle("\n".join(lines), fontsize=fitting_size(lines, width, HEADING_SIZE))
+    if title:
+        figure.suptitle("\n".join(lines), fontsize=fitting_size(lines, width, HEADING_SIZE))
     if history := cluster_history(run_data):
         figure.supxlabel(history, fontsize=fitting_size([history], width, HISTORY_SIZE))
     parts = figure.subfigures(len(heights), 1, height_ratios=heights, squeeze=False)[:, 0]

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from functools import cached_property
 
 import numpy as np
@@ -59,6 +59,7 @@ class RunData:
     growth        (degrees,) predicted growth rate λ of each mode about uniform, from degree 0 on, or None
     predictions   of diagnostics, by name
     components    user-defined diagnostics: descriptions by name
+    shown         snapshots to draw, instead of those that are chosen by the changes of the run; None to choose
     clusters      clusters(k): clusters of snapshot k, as the diagnostic counts them; None without clusters
     state         status of the run, empty for a finished run
     dimension     d of the ambient R^d, if the manifold does not determine it
@@ -103,6 +104,7 @@ class RunData:
     predictions: Mapping[str, Prediction] = field(default_factory=dict)
     components: Mapping[str, str] = field(default_factory=dict)
     clusters: Callable[[int], SnapshotClusters] | None = None
+    shown: tuple[int, ...] | None = None
 
     def ratio(self, k: int) -> Floats:
         """Return the density (cells,) of snapshot k relative to the uniform density; unscaled if there is none."""
@@ -206,8 +208,12 @@ def snapshots_chosen(run_data: RunData, count: int) -> list[int]:
     """Return at most ``count`` snapshots to draw, with the first and the last, evenly spaced in arc length of the run.
 
     The arc length is the mean total variation of entropy, energy, number of clusters and log radius, each as a fraction
-    of its total, plus half the fraction of time, so that long metastable states are shown too.
+    of its total, plus half the fraction of time, so that long metastable states are shown too. Snapshots of given times
+    are returned instead if the run data has them.
     """
+    if run_data.shown is not None:
+        given = run_data.shown
+        return [given[i] for i in np.unique(np.linspace(0, len(given) - 1, min(count, len(given))).astype(int))]
     if len(run_data.times) <= count:
         return list(range(len(run_data.times)))
     clock = np.log(run_data.times.clip(run_data.times[1])) if run_data.log_time else run_data.times
@@ -221,6 +227,21 @@ def snapshots_chosen(run_data: RunData, count: int) -> list[int]:
     for index in range(1, count):
         chosen[index] = max(chosen[index], chosen[index - 1] + 1)
     return [int(k) for k in chosen]
+
+
+def with_times(run_data: RunData, times: Sequence[float] | None) -> RunData:
+    """Return the data of a run of which the snapshots nearest to ``times`` are drawn; None to choose snapshots.
+
+    Raises ValueError for more than SNAPSHOTS times, and for times before the first or after the last snapshot.
+    """
+    if times is None:
+        return run_data
+    first, last = float(run_data.times[0]), float(run_data.times[-1])
+    if not (1 <= len(times) <= SNAPSHOTS and all(first <= time <= last for time in times)):
+        expected = f"1 to {SNAPSHOTS} numbers from {first:g} to {last:g}"
+        raise ValueError(f"times = {', '.join(f'{time:g}' for time in times)}: expected {expected}")
+    nearest = {int(np.abs(run_data.times - time).argmin()) for time in times}
+    return replace(run_data, shown=tuple(sorted(nearest)))
 
 
 def _fraction(values: Floats) -> Floats:

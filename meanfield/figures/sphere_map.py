@@ -33,7 +33,7 @@ MIN_MASS = 0.005  # smaller masses would be written as 0.00
 
 def sphere_height(run_data: RunData) -> float:
     """Return the height in inches of the maps of a run, on a page ten inches wide, with titles and caption."""
-    rows, columns = map_grid(min(len(run_data.times), SNAPSHOTS))
+    rows, columns = map_grid(len(snapshots_chosen(run_data, SNAPSHOTS)))
     return rows * (8.6 / columns / 2 + TITLE_HEIGHT) + CAPTION_HEIGHT
 
 
@@ -49,8 +49,9 @@ def maps_across(figure: SubFigure) -> int:
 
 
 def snapshots_on_maps(figure: SubFigure, run_data: RunData) -> list[int]:
-    """Return the snapshots that are drawn as maps: at most six, fewer on a narrow figure."""
-    return snapshots_chosen(run_data, min(SNAPSHOTS, 2 * maps_across(figure)))
+    """Return the snapshots that are drawn as maps: at most six, fewer on a narrow figure if no times are given."""
+    rows = SNAPSHOTS if run_data.shown is not None else 2
+    return snapshots_chosen(run_data, min(SNAPSHOTS, rows * maps_across(figure)))
 
 
 def draw_sphere(figure: SubFigure, run_data: RunData) -> None:

@@ -254,6 +254,9 @@ class Result:
         dpi: int | None = None,
         cmap: str = "viridis",
         style: str = "screen",
+        times: Sequence[float] | None = None,
+        title: bool = True,
+        caption: bool = True,
     ) -> Figure:
         """Draw the run: snapshots above, diagnostics over time below; or some panels of these.
 
@@ -273,6 +276,12 @@ class Result:
             Color map of Matplotlib.
         style : {"screen", "paper", "dark"}
             Sizes and colors of text; "paper" is for printing at full size.
+        times : sequence of float, optional
+            At most six times, whose nearest snapshots are drawn. None: six snapshots, by the changes of the run.
+        title : bool
+            Whether the title and the facts of the run are above the page.
+        caption : bool
+            Whether explanations are below the page and its pictures.
 
         Returns
         -------
@@ -293,12 +302,13 @@ class Result:
 
         from meanfield.figures.figure import fill, load, page, panel
         from meanfield.figures.panels.options import FigureOptions
+        from meanfield.figures.run_data import with_times
         from meanfield.figures.saving import DPI
 
         if self._run.is_solution:
-            if any(given is not None for given in (ax, panels, size, dpi)):
+            if any(given is not None for given in (ax, panels, size, dpi, times)):
                 raise ValueError(
-                    "a recorded solution of a PDE is drawn in a figure: expected no ax, panels, size or dpi"
+                    "a recorded solution of a PDE is drawn in a figure: expected no ax, panels, size, dpi or times"
                 )
             return self._plot_fields(figure)
         if ax is not None and not isinstance(ax, matplotlib.axes.Axes):
@@ -306,7 +316,8 @@ class Result:
         if panels is not None and not isinstance(panels, str | list | tuple):
             raise TypeError(f"panels = {panels!r}: expected a name, or a list of names")
         names = None if panels is None else (panels,) if isinstance(panels, str) else tuple(panels)
-        options = FigureOptions(names, size, DPI if dpi is None else dpi, cmap, style)
+        moments = None if times is None else tuple(times)
+        options = FigureOptions(names, size, DPI if dpi is None else dpi, cmap, style, moments, title, caption)
         if ax is None and figure is None:
             return page(load(self._run), options)
         if ax is not None and figure is not None:
@@ -316,7 +327,7 @@ class Result:
             raise ValueError(f"size = {size}, dpi = {dpi}: expected none with {given} has its own")
         with matplotlib.rc_context(options.context):
             if ax is not None:
-                return panel(load(self._run), ax, names)
+                return panel(with_times(load(self._run), moments), ax, names)
             assert figure is not None
             fill(figure, load(self._run), options)
             return figure.figure

@@ -17,7 +17,7 @@ import pytest
 
 from meanfield.case.load import load, parse
 from meanfield.cli.kinds import kind_of
-from meanfield.cli.parser import main
+from meanfield.cli.parser import main, root_parser
 from meanfield.runtime.cost import estimate
 from meanfield.runtime.messages import print_message
 from meanfield.runtime.signals import Interrupted, Terminated
@@ -94,7 +94,7 @@ def seconds_of_children() -> float:
 def test_help_loads_nothing_heavy_and_is_fast() -> None:
     code = f"""
 import sys
-from meanfield.cli.parser import main
+from meanfield.cli.parser import main, root_parser
 from meanfield.cli.kinds import kind_of
 try:
     main(["--help"])
@@ -466,3 +466,10 @@ def test_numbers_of_threads_that_numba_cannot_use_are_refused(
     monkeypatch.setenv("NUMBA_NUM_THREADS", threads)
     assert main(["cases"]) == 2
     assert capsys.readouterr().err == f"meanfield: NUMBA_NUM_THREADS={threads}: expected a whole number >= 1\n"
+
+
+def test_plot_draws_given_times_without_texts(capsys: pytest.CaptureFixture[str]) -> None:
+    options = root_parser().parse_args(["plot", "a.h5", "--times", "0,2.5", "--no-title"])
+    assert (options.times, options.no_title, options.no_caption) == ((0.0, 2.5), True, False)
+    assert main(["plot", "a.h5", "--times", "0,x"]) == 2
+    assert "--times: 0,x: expected times, such as 0,2.5,10" in capsys.readouterr().err

@@ -4,21 +4,60 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
+from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 from support.run_data import LINEAR, particles, run_data
 
 from meanfield.figures.figure import page, panel
 from meanfield.figures.panels.options import FigureOptions
 from meanfield.figures.panels.selected import panel_names, panels
-from solvers.mesh.mesh import circle, sphere
+from solvers.mesh.mesh import Mesh, circle, sphere
 
 
 def test_a_run_names_its_panels() -> None:
-    recorded = ["energy", "power", "speed", "clusters"]
+    recorded = ["entropy", "energy", "power", "speed", "clusters"]
     assert panel_names(run_data(circle(64), LINEAR)) == ["density", "profiles", *recorded]
     assert panel_names(run_data(circle(64), LINEAR[:1], diagnostics={"time": LINEAR[:1]})) == ["profiles"]
     assert panel_names(run_data(sphere(8), LINEAR)) == ["density", *recorded]
     assert "density" not in panel_names(particles(2, 8))
+
+
+def test_the_energy_and_the_entropy_are_panels_of_their_own() -> None:
+    titles = {"energy": "energy $E$", "entropy": r"negative entropy $H=\int\rho\,\log\rho$"}
+    figure = page(run_data(circle(64), LINEAR), FigureOptions(tuple(titles)))
+    assert [ax.get_title() for ax in figure.axes] == [*titles.values()]
+    ax = Figure().subplots()
+    assert panel(run_data(circle(64), LINEAR), ax, ["energy"]).axes == [ax]
+
+
+@pytest.mark.parametrize("space", ["density", "particles"])
+def test_the_snapshots_nearest_to_given_times_are_drawn(space: str) -> None:
+    data = run_data(sphere(8), LINEAR) if space == "density" else particles(3, 8)
+    wanted = data.times[[0, 5, -1]]
+    figure = page(data, FigureOptions(times=tuple(wanted + np.array([0.001, 0.001, 0]))))
+    titles = [ax.get_title() for ax in figure.findobj(Axes) if ax.get_title().startswith("t = ")]
+    assert [title.split(" ")[2] for title in titles] == [f"{time:.4g}" for time in wanted]
+    narrow = page(data, FigureOptions(times=tuple(wanted), size=(3.4, 9.0)))
+    assert sum(ax.get_title().startswith("t = ") for ax in narrow.findobj(Axes)) == 3
+
+
+@pytest.mark.parametrize("times", [(), (-1.0,), (1e9,), (0.0,) * 7, (np.nan,)], ids=str)
+def test_other_times_are_refused(times: tuple[float, ...]) -> None:
+    with pytest.raises(ValueError, match=r"times = .*: expected 1 to 6 numbers from 0 to"):
+        page(run_data(circle(64), LINEAR), FigureOptions(times=times))
+
+
+@pytest.mark.parametrize("mesh", [circle(64), sphere(8)], ids=["circle", "sphere"])
+def test_the_title_and_the_captions_can_be_left_out(mesh: Mesh) -> None:
+    def words(**options: bool) -> tuple[bool, bool]:
+        figure = page(run_data(mesh, LINEAR), FigureOptions(**options))
+        figure.draw_without_rendering()
+        parts = [figure, *figure.subfigs]
+        return bool(figure.get_suptitle()), any(part.get_supxlabel() for part in parts)
+
+    assert words() == (True, True)
+    assert words(title=False) == (False, True)
+    assert words(caption=False) == (True, False)
 
 
 def test_panels_are_drawn_in_the_order_of_their_names() -> None:
@@ -52,7 +91,7 @@ def test_maps_stand_above_the_other_panels() -> None:
 def test_unknown_and_repeated_panels_are_refused(names: list[str], message: str) -> None:
     with pytest.raises(ValueError, match=message):
         page(run_data(sphere(8), LINEAR), FigureOptions(tuple(names)))
-    with pytest.raises(ValueError, match="panels = 'density': expected one or more of energy"):
+    with pytest.raises(ValueError, match="panels = 'density': expected one or more of entropy, energy"):
         panel(run_data(sphere(8), LINEAR), Figure().subplots(), ["density"])
 
 

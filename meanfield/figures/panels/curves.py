@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from textwrap import shorten
 from typing import TYPE_CHECKING
 
@@ -74,17 +74,18 @@ def draw_prediction(ax: Axes, run_data: RunData, name: str) -> None:
     ax.set_title(f"{ax.get_title()} (dashed: {predicted.text})")
 
 
-def _draw_energy(ax: Axes, run_data: RunData) -> None:
-    """Draw the negative entropy H = ∫ρ log ρ on the left axis and the energy E on the right axis."""
+def draw_energy(ax: Axes, run_data: RunData, names: Sequence[str] = ("entropy", "energy")) -> None:
+    """Draw the negative entropy H = ∫ρ log ρ on the left axis and the energy E on the right axis, or one of both."""
     relative = run_data.relative_entropy
     unit = r"/$e^{|\beta|}$" if run_data.scaled_energy else ""
     curves = {
         "entropy": ("$H$", BLUE, "-"),
         "energy": (f"$E${unit}", VERMILION, "--"),
     }
-    recorded = [name for name in curves if is_worth(run_data, name)]
+    recorded = [name for name in names if is_worth(run_data, name)]
     for name, side in zip(recorded, (ax, None), strict=False):
         symbol, color, style = curves[name]
+        style = style if len(recorded) > 1 else "-"
         if side is None:
             side = ax.twinx()
             side.spines["right"].set_visible(True)
@@ -267,7 +268,7 @@ def draw_component(ax: Axes, run_data: RunData, name: str) -> None:
 
 
 PANELS = {  # the first recorded ones are drawn
-    "energy": (("entropy", "energy"), _draw_energy),
+    "energy": (("entropy", "energy"), draw_energy),
     "power": (("power",), draw_power),
     "speed": (("speed",), _draw_speed),
     "cosine": (("cosine",), _draw_cosine),

@@ -47,6 +47,9 @@ class FigureOptions:
     size    width and height in inches, None for the size that the panels need
     dpi     pixels per inch of a .png, and of the images within a .pdf or .svg
     cmap    name of a color map of Matplotlib
+    times   times whose nearest snapshots are drawn, None to choose snapshots by the changes of the run
+    title   whether the title and the facts of the run are above the page
+    caption whether explanations are below the page and its pictures
     style   "paper" (8 points, for printing at full size), "screen" or "dark"
     """
 
@@ -55,6 +58,9 @@ class FigureOptions:
     dpi: int = DPI
     cmap: str = COLOR_MAP
     style: str = "screen"
+    times: tuple[float, ...] | None = None
+    title: bool = True
+    caption: bool = True
 
     def __post_init__(self) -> None:
         from matplotlib import colormaps

@@ -9,7 +9,7 @@ import numpy as np
 
 from meanfield.domains import domain as domains
 from meanfield.figures.axes import ink, mark_time, panels_across, set_time
-from meanfield.figures.panels.curves import NO_LENGTH, PANELS, draw_component, is_worth, time_range
+from meanfield.figures.panels.curves import NO_LENGTH, PANELS, draw_component, draw_energy, is_worth, time_range
 from meanfield.figures.profiles import draw_profile_lines, draw_space_time, shown_snapshots
 from meanfield.figures.run_data import SNAPSHOTS, RunData, snapshots_chosen
 
@@ -23,6 +23,7 @@ if TYPE_CHECKING:
 MAX_PANELS = 4
 NO_CHANGE = 1e-12  # relative rounding error of a conserved mass
 ATOMS = "point masses"
+ENERGIES = ("entropy", "energy")  # on one panel of a page
 
 
 def panels(run_data: RunData) -> list[str]:
@@ -53,9 +54,14 @@ def recorded_panels(run_data: RunData) -> list[str]:
     return known + [name for name in run_data.components if is_worth(run_data, name)]
 
 
-def draw_panel(ax: Axes, run_data: RunData, name: str, note: str = "") -> None:
-    """Draw one panel of diagnostics over time by name, with a ``note`` at the label of the time axis."""
-    if name in PANELS:
+def draw_panel(ax: Axes, run_data: RunData, name: str, note: str = "", *, alone: bool = False) -> None:
+    """Draw one panel of diagnostics over time by name, with a ``note`` at the label of the time axis.
+
+    The entropy and the energy share the panel "energy", except where ``alone`` is true.
+    """
+    if alone and name in ENERGIES:
+        draw_energy(ax, run_data, [name])
+    elif name in PANELS:
         PANELS[name][1](ax, run_data)
     else:
         draw_component(ax, run_data, name)
@@ -87,7 +93,13 @@ MAPS = ("density",)  # in more than one dimension, with several axes
 
 def panel_names(run_data: RunData) -> list[str]:
     """Return the names of the panels available for a run: of the density first, then of the diagnostics."""
-    return [*_densities(run_data), *recorded_panels(run_data)]
+    return [*_densities(run_data), *single_panels(run_data, recorded_panels(run_data))]
+
+
+def single_panels(run_data: RunData, names: Sequence[str]) -> list[str]:
+    """Return the names of panels with the energy and the entropy, which share a panel of a page, one by one."""
+    single = {"energy": [name for name in ENERGIES if is_worth(run_data, name)]}
+    return [one for name in names for one in single.get(name, [name])]
 
 
 def require_panels(run_data: RunData, names: Sequence[str], *, one_ax: bool = False) -> None:
@@ -146,7 +158,7 @@ def draw_on(ax: Axes, run_data: RunData, name: str) -> None:
     """Draw one panel of a density or of diagnostics by name."""
     draw = _densities(run_data).get(name)
     if draw is None:
-        draw_panel(ax, run_data, name)
+        draw_panel(ax, run_data, name, alone=True)
     else:
         draw(ax, run_data)
 

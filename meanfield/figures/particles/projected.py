@@ -101,13 +101,14 @@ def projections_height(run_data: RunData) -> float:
 
 def _rows(run_data: RunData) -> int:
     """Return the number of rows of projections."""
-    return -(-min(len(run_data.times), SNAPSHOTS) // 3)
+    return -(-len(snapshots_chosen(run_data, SNAPSHOTS)) // 3)
 
 
 def draw_projections(figure: SubFigure, run_data: RunData) -> None:
     """Draw the directions of tokens projected on two principal axes, at up to six times."""
     across = min(3, maps_across(figure))
-    chosen = snapshots_chosen(run_data, min(SNAPSHOTS, 2 * across))
+    rows = SNAPSHOTS if run_data.shown is not None else 2
+    chosen = snapshots_chosen(run_data, min(SNAPSHOTS, rows * across))
     spread, axes, share = principal_axes(run_data)
     places = [directions(run_data, k) @ axes for k in chosen]
     reach = reach_of(places)
