@@ -11,7 +11,7 @@ import os
 from pathlib import Path
 
 from meanfield.gallery.size import NAME
-from meanfield.gallery.table import FOLDER, page, statement_of, statements
+from meanfield.gallery.table import FOLDER, page, run_entry, statements
 
 
 def main() -> None:
@@ -26,7 +26,7 @@ def main() -> None:
     for name in options.names:
         if not (FOLDER / f"{name}.py").exists():
             parser.error(f"{name}: expected the name of an entry, such as growth/circle")
-        print(f"{name}\n{statement_of(FOLDER / f'{name}.py', options.figures)}\n")
+        print(f"{name}\n{run_entry(FOLDER / f'{name}.py', options.figures)}\n")
     if options.names:
         return
     text = page(statements(options.figures))

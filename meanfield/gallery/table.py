@@ -50,7 +50,7 @@ def name_of(entry: Path) -> str:
     return entry.relative_to(FOLDER).with_suffix("").as_posix()
 
 
-def statement_of(entry: Path, figures: Path | None = None) -> Statement:
+def run_entry(entry: Path, figures: Path | None = None) -> Statement:
     """Run an entry and return its statement; its figure is saved in the folder ``figures``, if given, and closed."""
     from matplotlib import pyplot
 
@@ -66,7 +66,7 @@ def statement_of(entry: Path, figures: Path | None = None) -> Statement:
 
 def statements(figures: Path | None = None) -> dict[str, Statement]:
     """Return the statements of all entries of the gallery by the name of the entry."""
-    return {name_of(entry): statement_of(entry, figures) for entry in ENTRIES}
+    return {name_of(entry): run_entry(entry, figures) for entry in ENTRIES}
 
 
 def page(found: Mapping[str, Statement]) -> str:

@@ -83,11 +83,11 @@ def _run(case: Case | str, keep: bool, over: threading.Event) -> PointResult:
 
     case = parse(case) if isinstance(case, str) else case
     if not keep and _fits_memory(case):
-        status, found = _ended(lambda: run_in_memory(case), over)
+        status, found = _run_to_end(lambda: run_in_memory(case), over)
         return _result(status, found)
     with tempfile.TemporaryDirectory(prefix="meanfield-") as folder:
         path = Path(folder) / "run.h5"
-        status, _ = _ended(lambda: run(case, path), over)
+        status, _ = _run_to_end(lambda: run(case, path), over)
         return _result(status, read(path), path.read_bytes() if keep else None)
 
 
@@ -101,7 +101,7 @@ def _fits_memory(case: Case) -> bool:
     return 0 < file_bytes(case) <= _MAX_MEMORY  # 0: unknown before the initial file is read
 
 
-def _ended(solve: Callable[[], Any], over: threading.Event) -> tuple[int, Any]:
+def _run_to_end(solve: Callable[[], Any], over: threading.Event) -> tuple[int, Any]:
     """Call ``solve``, which runs a case, and return the exit status and the run; the run is None if only a file has it.
 
     An interrupt is raised again, unless ``over`` is set: then the time limit has caused the interrupt.

@@ -76,7 +76,7 @@ class HiddenStates:
         """Return the lengths |h| (layers + 1, n) of the hidden states h before the first layer and after each."""
         return np.asarray(np.linalg.norm(self.hidden, axis=2))
 
-    def kept(self, drop: Sequence[str]) -> Booleans:
+    def mask_of_remaining(self, drop: Sequence[str]) -> Booleans:
         """Return the mask (n,) of the tokens that remain after those in ``drop`` are excluded.
 
         "special" excludes tokens that are not part of the text, such as [CLS]. "first" excludes the first token, to
@@ -162,7 +162,7 @@ def read_with(model: str | Path, texts: Sequence[tuple[str, str]], require: Requ
     return [loaded.read(*text) for text in texts]
 
 
-def states_of(
+def read_states(
     model: str | Path, text: str | Path | None = None, require: Require = lambda name, config: None
 ) -> HiddenStates:
     """Load a trained Transformer, and return the hidden states of the tokens of one text.

@@ -27,7 +27,7 @@ from meanfield.runtime.progress import has_bar
 from meanfield.simulation import HOST_ATTRIBUTES, PAIR_EDGE
 from meanfield.transformer.arguments import require_drops
 from meanfield.transformer.families import beta_of
-from meanfield.transformer.model import HiddenStates, states_of
+from meanfield.transformer.model import HiddenStates, read_states
 from solvers.io.layout import Points, Variable
 from solvers.mesh.mesh import Floats
 from solvers.timestepping.integrate import fixed
@@ -107,14 +107,14 @@ def read(
     """
     dropped = require_drops(drop)
     require_used(path, show, command)
-    states = states_of(model, text)
-    states = states.only(states.kept(dropped))
+    states = read_states(model, text)
+    states = states.only(states.mask_of_remaining(dropped))
     if states.hidden.shape[2] > MAX_WIDTH:
         raise CaseError(f"{states.name}: states of {states.hidden.shape[2]} numbers: expected at most {MAX_WIDTH}")
     if not states.lengths.min() > 0:
         raise CaseError(f"{states.name}: a token's state is 0, which has no direction")
     problem = _problem(states, {"drop": ",".join(dropped)} if dropped else {})
-    return result_of(_case(states), problem, path, overwrite, progress, show=show, command=command)
+    return run_prepared(_case(states), problem, path, overwrite, progress, show=show, command=command)
 
 
 def require_used(path: str | Path | None, show: Printer, command: str) -> None:
@@ -125,7 +125,7 @@ def require_used(path: str | Path | None, show: Printer, command: str) -> None:
         raise CaseError(f"show = {getattr(show, '__name__', type(show).__name__)}: only allowed with path")
 
 
-def result_of(
+def run_prepared(
     case: Case, problem: Problem, path: str | Path | None, overwrite: bool, progress: bool | None, **given: Any
 ) -> Result:
     """Run a prepared problem into a file, or in memory if ``path`` is None, and return its result.

@@ -29,7 +29,7 @@ from meanfield.runtime.paths import require_files
 from meanfield.sections.attention import FeedForward
 from meanfield.simulation import set_up
 from meanfield.transformer.loading import require_torch
-from meanfield.transformer.reading import require_used, result_of
+from meanfield.transformer.reading import require_used, run_prepared
 from solvers.io.layout import Points
 from solvers.mesh.mesh import Floats
 from solvers.timestepping.integrate import fixed
@@ -101,7 +101,7 @@ def reference(
     problem = replace(
         problem, dynamics=fixed(LayerIntegrator(layers)), prepare=lambda state: None, attributes=attributes
     )
-    return result_of(case, problem, path, overwrite, progress, show=show, command=command)
+    return run_prepared(case, problem, path, overwrite, progress, show=show, command=command)
 
 
 class TorchLayers:

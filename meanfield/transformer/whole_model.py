@@ -19,7 +19,7 @@ from meanfield.transformer.arguments import names_of
 from meanfield.transformer.families import Family, arrays_of, beta_of, family_of, form_of, stored_layers
 from meanfield.transformer.mean_field import FILES as MEAN_FIELD_FILES
 from meanfield.transformer.mean_field import require_attention, write_mean_field
-from meanfield.transformer.model import HiddenStates, states_of
+from meanfield.transformer.model import HiddenStates, read_states
 from meanfield.transformer.variants import Variant, layer_arrays, start_of
 from meanfield.transformer.writing import replacements, require_new, write_arrays
 from solvers.mesh.mesh import Floats
@@ -108,14 +108,14 @@ def case(
         if seed != 0 and weights == "trained":
             raise CaseError(f"seed = {seed}: only allowed with weights random or rotated")
         require_new(folder, FILES, overwrite)
-        return write_case(states_of(model, text, family_of), folder, variant)
+        return write_case(read_states(model, text, family_of), folder, variant)
     for name, usual in (("without", ()), ("weights", "trained"), ("seed", 0), ("repeat", 1)):
         if (value := getattr(variant, name)) != usual:
             raise CaseError(
                 f"{name} = {','.join(value) if name == 'without' else value}: not allowed with mean_field=True"
             )
     require_new(folder, MEAN_FIELD_FILES, overwrite)
-    states = states_of(model, text, lambda name, config: require_attention(name, config, layer))
+    states = read_states(model, text, lambda name, config: require_attention(name, config, layer))
     return write_mean_field(states, folder, layer)
 
 

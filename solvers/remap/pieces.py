@@ -56,7 +56,7 @@ class Pieces:
         return projected
 
 
-def pieces_of(mesh: Mesh) -> Pieces:
+def split_into_pieces(mesh: Mesh) -> Pieces:
     """Split each cell of a circle, a sphere of rings or an interval into simplices between its sides and its center."""
     vertices, sides, ends = _ENDS[mesh.dimension](mesh)
     used = np.isin(sides, mesh.cell_sides)  # one side of a wall belongs to no cell

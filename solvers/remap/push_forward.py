@@ -16,7 +16,7 @@ from ..mesh.checks import check_array, check_call, check_finite, check_mesh
 from ..mesh.mesh import Floats, Integers, Mesh
 from ..transforms.harmonics import has_harmonics
 from .dual import Dual
-from .pieces import Pieces, pieces_of
+from .pieces import Pieces, split_into_pieces
 from .splitting import images_of, split_long
 
 Map = Callable[[Floats], Floats]
@@ -98,7 +98,7 @@ class PushForward:
         self.mesh, self._low_high = mesh, resolved
         self.dual = Dual(mesh)
         host, to_device = mesh.on_host, mesh.backend.to_device
-        self._pieces: Pieces = pieces_of(host).on(mesh.backend)
+        self._pieces: Pieces = split_into_pieces(host).on(mesh.backend)
         self._coefficients = to_device(_gradient_coefficients(host))
         self._rings = to_device(mesh.ring_start), to_device(mesh.ring_cells)
         self._edges, self._period = to_device(_curve_edges(host)), 2 * np.pi if self.dual.closed else 0.0

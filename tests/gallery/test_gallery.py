@@ -9,7 +9,7 @@ import pytest
 
 from meanfield.gallery.not_computed import NOT_COMPUTED
 from meanfield.gallery.statement import Statement
-from meanfield.gallery.table import ENTRIES, HEAD, name_of, page, row, statement_of
+from meanfield.gallery.table import ENTRIES, HEAD, name_of, page, row, run_entry
 
 ROOT = Path(__file__).parents[2]
 PAGE = (ROOT / "docs" / "statements.md").read_text("utf-8")
@@ -17,7 +17,7 @@ PAGE = (ROOT / "docs" / "statements.md").read_text("utf-8")
 
 @pytest.mark.parametrize("entry", ENTRIES, ids=name_of)
 def test_entry(entry: Path) -> None:
-    found = statement_of(entry)
+    found = run_entry(entry)
     assert found.difference <= found.tolerance, f"{found.found} instead of {found.expected}"
     name = name_of(entry)
     [line] = [line for line in PAGE.splitlines() if f"](../gallery/entries/{name}.py) (`{name}`) |" in line]

@@ -12,7 +12,7 @@ from solvers.mesh.interval import from_edges, interval, line
 from solvers.mesh.mesh import circle, sphere
 from solvers.mesh.product import box
 from solvers.remap.dual import Dual
-from solvers.remap.pieces import pieces_of
+from solvers.remap.pieces import split_into_pieces
 from solvers.remap.push_forward import PushForward, push_forward
 
 AXES = {2: (0.6, 0.8), 3: (0.3, -0.5, 0.8)}
@@ -72,7 +72,7 @@ def test_the_identity_changes_nothing(mesh, density):
 
 @meshes
 def test_pieces_fill_their_cells(mesh):
-    pieces = pieces_of(mesh)
+    pieces = split_into_pieces(mesh)
     assert np.add.reduceat(pieces.volumes, pieces.start[:-1]) == pytest.approx(mesh.volumes, rel=1e-13)
     assert np.linalg.norm(pieces.centroids - mesh.centers, axis=1).max() < 0.3 * mesh.volumes.max()
 
@@ -81,7 +81,7 @@ def test_pieces_fill_their_cells(mesh):
 def test_bulges_end_on_circles_of_latitude(rings):
     """Points of a chord, moved by their bulges towards the center, have the chord's latitude, also near the equator."""
     mesh = sphere(rings)
-    pieces = pieces_of(mesh)
+    pieces = split_into_pieces(mesh)
     center, first, second = pieces.points[pieces.corners].swapaxes(0, 1)
     along = first[:, 2] == second[:, 2]
     assert along.sum() >= mesh.cells

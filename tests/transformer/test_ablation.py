@@ -8,7 +8,7 @@ from support.tiny_transformers import LAYERS, saved, text_file
 from meanfield.cli.parser import main
 from meanfield.model.trained_layer import TrainedLayer
 from meanfield.transformer.families import arrays_of, family_of, form_of
-from meanfield.transformer.model import states_of
+from meanfield.transformer.model import read_states
 from meanfield.transformer.sources import read_texts
 from meanfield.transformer.studies.ablation import head_figures, predicted_rate
 from meanfield.transformer.studies.measures import measure_variants, variants_of
@@ -18,7 +18,7 @@ from meanfield.transformer.variants import STILL, WHOLE, Variant, states_of_vari
 @pytest.fixture(scope="module")
 def states(tmp_path_factory):
     folder = tmp_path_factory.mktemp("model")
-    return states_of(str(saved(folder, "bert")), text_file(folder))
+    return read_states(str(saved(folder, "bert")), text_file(folder))
 
 
 def test_measures_are_their_definitions(states):
@@ -49,8 +49,8 @@ def test_the_whole_model_agrees_with_itself_and_tokens_that_stand_still_keep_the
 
 
 def test_dropped_tokens_are_those_named(states):
-    np.testing.assert_array_equal(states.kept(["first"]), np.arange(len(states.tokens)) > 0)
-    np.testing.assert_array_equal(states.kept(["special"]), ~states.special)
+    np.testing.assert_array_equal(states.mask_of_remaining(["first"]), np.arange(len(states.tokens)) > 0)
+    np.testing.assert_array_equal(states.mask_of_remaining(["special"]), ~states.special)
 
 
 def test_the_predicted_rate_is_that_of_tokens_near_their_mean(states):

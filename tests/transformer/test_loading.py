@@ -8,7 +8,7 @@ import pytest
 from support.tiny_transformers import LAYERS, MOST, WORDS, D, add_tokenizer, hidden, saved, text_file, transformers
 
 from meanfield.cli.parser import main
-from meanfield.transformer.model import TextWarning, states_of
+from meanfield.transformer.model import TextWarning, read_states
 from solvers.io.run_file import read
 
 
@@ -55,7 +55,7 @@ def test_a_text_of_unknown_words_is_refused_and_a_few_are_counted(model, tmp_pat
     expected = "text.txt: 2 of 4 tokens are unknown to"
     assert expected in refused(model, tmp_path, capsys, "a x y b")
     with pytest.warns(TextWarning, match="1 of 7 tokens are unknown to"):
-        states = states_of(str(model), text_file(tmp_path, "a b c d e f x"))
+        states = read_states(str(model), text_file(tmp_path, "a b c d e f x"))
     assert states.tokens == ("a", "b", "c", "d", "e", "f", "[UNK]")
 
 
@@ -87,7 +87,7 @@ def test_relative_positions_have_no_end(tmp_path):
     config = transformers.XLNetConfig(vocab_size=14, d_model=D, n_layer=2, n_head=2, d_inner=16)
     transformers.AutoModel.from_config(config).save_pretrained(tmp_path / "xlnet")
     add_tokenizer(tmp_path / "xlnet")
-    assert states_of(str(tmp_path / "xlnet"), text_file(tmp_path, "a b c d")).hidden.shape == (3, 4, D)
+    assert read_states(str(tmp_path / "xlnet"), text_file(tmp_path, "a b c d")).hidden.shape == (3, 4, D)
 
 
 def test_fewer_layers_than_weights_are_refused(model, tmp_path, capsys):
@@ -101,7 +101,7 @@ def test_weights_beside_the_layers_are_no_layers(model, tmp_path):
     network = transformers.AutoModelForMaskedLM.from_config(transformers.AutoConfig.from_pretrained(model))
     network.save_pretrained(tmp_path / "task")
     add_tokenizer(tmp_path / "task")
-    assert states_of(str(tmp_path / "task"), text_file(tmp_path)).layers == LAYERS
+    assert read_states(str(tmp_path / "task"), text_file(tmp_path)).layers == LAYERS
 
 
 def test_a_huge_number_of_layers_is_refused_at_once(model, tmp_path, capsys):
@@ -121,11 +121,13 @@ def test_weights_outside_the_folder_are_refused(model, tmp_path, capsys, name):
 def test_attention_named_by_the_configuration_is_not_used(model, tmp_path):
     """The name of an attention can refer to code on a server."""
     named = changed(model, tmp_path / "named", _attn_implementation="nobody/attention", attn_implementation="nobody/b")
-    np.testing.assert_allclose(states_of(str(named), text_file(tmp_path)).hidden, hidden(model), atol=1e-12)  # rounding
+    np.testing.assert_allclose(
+        read_states(str(named), text_file(tmp_path)).hidden, hidden(model), atol=1e-12
+    )  # rounding
 
 
 def test_decoders_with_rms_norm_compute_in_float64(tmp_path):
     """Transformers rounds to float32 within RMS norm, rotary positions and softmax."""
     model = saved(tmp_path / "llama", "llama")
-    difference = np.abs(hidden(model) - states_of(str(model), text_file(tmp_path)).hidden).max()
+    difference = np.abs(hidden(model) - read_states(str(model), text_file(tmp_path)).hidden).max()
     assert 1e-10 < difference < 1e-4  # layers propagate the rounding of float32, 1e-7

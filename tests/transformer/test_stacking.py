@@ -6,7 +6,7 @@ from support.tiny_transformers import LAYERS, saved, text_file
 
 from meanfield.cli.parser import main
 from meanfield.transformer.mean_field import LAW, mean_field_states
-from meanfield.transformer.model import states_of
+from meanfield.transformer.model import read_states
 from meanfield.transformer.studies.stacking import BINS, EDGES, pair_cosines, peaks, stack
 from meanfield.transformer.variants import STILL, WHOLE
 from solvers.io.run_file import read
@@ -24,7 +24,7 @@ def test_the_law_is_the_case_of_attention_alone(tmp_path, kind):
     assert main(["run", str(folder / "case.toml"), "-o", output, "--quiet"]) == 0
     run = read(output)
     expected = np.stack([unit(run.positions(k)) for k in range(LAYERS + 1)])
-    found = mean_field_states(states_of(str(model), text), repeat=2)
+    found = mean_field_states(read_states(str(model), text), repeat=2)
     assert len(found) == 2 * LAYERS + 1
     np.testing.assert_allclose(unit(found[: LAYERS + 1]), expected, atol=1e-12)  # rounding
 
@@ -32,7 +32,7 @@ def test_the_law_is_the_case_of_attention_alone(tmp_path, kind):
 def test_distances_are_those_of_the_sorted_cosines(tmp_path):
     from scipy.stats import wasserstein_distance
 
-    states = states_of(str(saved(tmp_path / "bert", "bert")), text_file(tmp_path))
+    states = read_states(str(saved(tmp_path / "bert", "bert")), text_file(tmp_path))
     found = {name: np.asarray(one.values) for name, one in stack(states, repeat=2).items()}
     assert tuple(found["variant"]) == (WHOLE, LAW, "random", "rotated", STILL)
     assert found["density"].shape == (5, 2 * LAYERS + 1, BINS)

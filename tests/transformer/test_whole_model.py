@@ -9,7 +9,7 @@ from meanfield.case.load import load
 from meanfield.cli.parser import main
 from meanfield.model.trained_layer import LayerForm, TrainedLayer
 from meanfield.transformer.families import arrays_of, family_of
-from meanfield.transformer.model import hidden_states, states_of
+from meanfield.transformer.model import hidden_states, read_states
 from meanfield.transformer.variants import with_weights
 from solvers.io.run_file import read
 
@@ -35,7 +35,7 @@ def model(request, tmp_path_factory):
 
 
 def test_states_after_every_layer_are_those_of_the_model(model, tmp_path):
-    states = states_of(str(model), text_file(tmp_path))
+    states = read_states(str(model), text_file(tmp_path))
     found = solved(case_of(model, tmp_path))
     assert found.shape == states.hidden.shape
     assert np.abs(np.diff(states.hidden, axis=0)).max(axis=(1, 2)).min() > 0.1  # every layer moves tokens
@@ -80,7 +80,7 @@ def zeroed(network, part):
 
 @pytest.mark.parametrize("part", ["network", "attention", "biases", "gains", "positions"])
 def test_a_part_left_out_is_the_model_with_its_weights_set_so(model, tmp_path, part):
-    states = states_of(str(model), text_file(tmp_path))
+    states = read_states(str(model), text_file(tmp_path))
     ids = [int(token) for token in states.ids]
     expected = hidden_states("model", zeroed(states.network, part), ids)
     found = solved(case_of(model, tmp_path, "--without", part))
@@ -106,7 +106,7 @@ def test_no_residual_no_layer_norm_and_no_final_norm():
 
 def test_layers_are_repeated(tmp_path):
     model = saved(tmp_path / "bert", "bert")
-    states = states_of(str(model), text_file(tmp_path))
+    states = read_states(str(model), text_file(tmp_path))
     found = solved(case_of(model, tmp_path, "--repeat", "2"))
     network = states.network
     with torch.no_grad():
@@ -121,7 +121,7 @@ def test_layers_are_repeated(tmp_path):
 @pytest.mark.parametrize("kind", ["random", "rotated"])
 def test_variants_keep_norms_or_singular_values(tmp_path, kind):
     model = saved(tmp_path / "bert", "bert")
-    states = states_of(str(model), text_file(tmp_path))
+    states = read_states(str(model), text_file(tmp_path))
     arrays = arrays_of(family_of("bert", states.config), states.network, 1)
     drawn, again, other = (with_weights(arrays, kind, seed, 1) for seed in (3, 3, 4))
     for name in ("query", "key", "value", "out"):
@@ -180,7 +180,7 @@ def test_what_a_case_of_a_model_cannot_have_is_refused_by_key(tmp_path, capsys, 
 def test_fewer_layers_are_the_model_cut_there(tmp_path):
     """The final norm follows the last of the selected layers."""
     model = saved(tmp_path / "gpt2", "gpt2")
-    states = states_of(str(model), text_file(tmp_path))
+    states = read_states(str(model), text_file(tmp_path))
     found = solved(case_of(model, tmp_path), "--set", "time.layers=2", "output.snapshots=2")
     states.network.h = states.network.h[:2]
     states.network.config.num_hidden_layers = 2
@@ -215,7 +215,7 @@ def test_beta_is_that_of_the_head_size(tmp_path):
 
 def test_states_of_a_real_model_after_every_layer(tmp_path):
     """A case computes the states of MiniLM on the package's text of 324 tokens as transformers does."""
-    states = states_of(str(minilm()))
+    states = read_states(str(minilm()))
     options = ["transformer", "case", str(minilm()), "-o", str(tmp_path / "case")]
     assert main(options) == 0
     found = solved(tmp_path / "case" / "case.toml", "--set", 'output.diagnostics=["cosine"]')

@@ -115,7 +115,9 @@ def _measure(measured: Sequence[_ParticleSamples], rates: RatesOfSystems, observ
     for first in range(0, len(samples), len(measured)):  # a few samples of each at once: the memory is that of a step
         some = slice(first, first + len(measured))
         if any(measured[number].needs_attention for number in numbers[some]):
-            found = rates.normalizer_and_output(np.array(numbers[some]), np.stack([one.seen for one in samples[some]]))
+            found = rates.normalizer_and_output(
+                np.array(numbers[some]), np.stack([one.attention_points for one in samples[some]])
+            )
             for sample, *attention in zip(samples[some], *found, strict=True):
                 sample.set_attention(*attention)
         for number, sample in zip(numbers[some], samples[some], strict=True):

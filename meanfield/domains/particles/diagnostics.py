@@ -63,7 +63,7 @@ class ParticleSample:
         return self.points / np.where(self.radii > 0, self.radii, 1.0)[:, None]
 
     @cached_property
-    def seen(self) -> Floats:
+    def attention_points(self) -> Floats:
         """Return the points y (n, d) between which attention acts.
 
         The points are the directions of the tokens, or without layer norm the positions of the tokens.
@@ -72,10 +72,10 @@ class ParticleSample:
 
     @cached_property
     def normalizer_and_output(self) -> tuple[Floats, Floats]:
-        system = system_of(self.velocity, *self.seen.shape)
+        system = system_of(self.velocity, *self.attention_points.shape)
         if system is None:
-            return self.velocity.normalizer_and_output(self.seen)
-        normalizer, output = system.normalizer_and_output(np.zeros(1, dtype=np.intp), self.seen[None])
+            return self.velocity.normalizer_and_output(self.attention_points)
+        normalizer, output = system.normalizer_and_output(np.zeros(1, dtype=np.intp), self.attention_points[None])
         return normalizer[0], output[0]
 
     def set_attention(self, normalizer: Floats, output: Floats) -> None:
@@ -100,7 +100,7 @@ def energy(sample: ParticleSample) -> float:
     velocity = sample.velocity
 
     def limit() -> float:
-        masses, points = sample.masses[None], sample.seen
+        masses, points = sample.masses[None], sample.attention_points
         if velocity.causal:
             masses, points = sample.masses[:, None], points[:, None]
         return functionals.energy_limit(velocity.heads, velocity.kernel_record, masses, points)
@@ -113,7 +113,7 @@ def speed(sample: ParticleSample) -> float:
     """Return the root mean square speed √Σ m_i |ẋ_i|² of tokens; in a sequence including diffusion from neighbors."""
     velocity, directions, output = sample.velocity, sample.directions, sample.normalizer_and_output[1]
     if velocity.feed_forward is not None:
-        output = output + velocity.feed_forward(sample.seen)
+        output = output + velocity.feed_forward(sample.attention_points)
     moved = velocity.norm.velocity(sample.time, sample.radii, directions, output, velocity.gate)
     if sample.along is not None:
         moved = moved + sample.along.for_tokens(velocity.norm.keeps_radius(sample.time)).rate(sample.points)
@@ -129,10 +129,10 @@ def leaders(sample: ParticleSample) -> float:
     y_j⟩|, the first one counts: tokens that have merged have one leader. With Q = K = I on the sphere, each token
     attends most to its own position. Of more than MAX_LEADERS tokens, an evenly spaced subset of MAX_LEADERS is used.
     """
-    chosen = np.arange(len(sample.seen))
+    chosen = np.arange(len(sample.attention_points))
     if len(chosen) > MAX_LEADERS:
         chosen = np.arange(MAX_LEADERS) * len(chosen) // MAX_LEADERS
-    head, points, first = sample.velocity.heads[0], sample.seen[chosen], np.empty_like(chosen)
+    head, points, first = sample.velocity.heads[0], sample.attention_points[chosen], np.empty_like(chosen)
     query = apply_factor(head.query, points) * np.sign(sample.velocity.beta or 1.0)
     key, rows = apply_factor(head.key, points).T, max(BLOCK // len(points), 1)
     blocks = [slice(start, start + rows) for start in range(0, len(points), rows)]
@@ -231,7 +231,7 @@ class DiagnosticsOfTokens(Diagnostics):
         system = None if set(OF_ATTENTION).isdisjoint(self.names) else system_of(velocity, *shape)
         if system is not None and all(sample.velocity is velocity for sample in samples):
             systems = np.zeros(len(samples), dtype=np.intp)
-            found = system.normalizer_and_output(systems, np.stack([sample.seen for sample in samples]))
+            found = system.normalizer_and_output(systems, np.stack([sample.attention_points for sample in samples]))
             for sample, normalizer, output in zip(samples, *found, strict=True):
                 sample.set_attention(normalizer, output)
         return samples

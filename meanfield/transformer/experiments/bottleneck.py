@@ -29,7 +29,7 @@ from scipy.special import logsumexp
 from meanfield.analysis.text import table
 from meanfield.running import Printer
 from meanfield.transformer.experiments.drawing import NAMES, mean_and_spread
-from meanfield.transformer.experiments.subjects import KINDS, subjects_of
+from meanfield.transformer.experiments.subjects import KINDS, train_subjects
 from meanfield.transformer.labelled import Labelled, Outcome
 from meanfield.transformer.networks.network import traced
 from meanfield.transformer.networks.section import TrainingCase
@@ -89,7 +89,7 @@ def bottleneck(case: TrainingCase, seeds: tuple[int, ...], show: Printer) -> Out
         subject = fit.case.network.kind, fit.case.training.seed
         found.setdefault(subject, []).append(informations(fit))
 
-    subjects = subjects_of(case, seeds, show, measure)
+    subjects = train_subjects(case, seeds, show, measure)
     epochs = max(map(len, found.values()))
     values = np.full((len(KINDS), len(seeds), epochs, *found[KINDS[0], seeds[0]][0].shape), np.nan)
     for i, kind in enumerate(KINDS):

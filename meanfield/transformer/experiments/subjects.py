@@ -82,7 +82,7 @@ def case_of(case: TrainingCase, kind: str, seed: int) -> TrainingCase:
     return case.replace([f'network.kind="{kind}"', f"training.seed={seed}"])
 
 
-def subjects_of(
+def train_subjects(
     case: TrainingCase,
     seeds: Sequence[int],
     show: Printer,

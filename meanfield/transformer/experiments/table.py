@@ -16,7 +16,7 @@ from meanfield.transformer.experiments.information_flow import information_flow
 from meanfield.transformer.experiments.scaling import scaling
 from meanfield.transformer.experiments.sensitivity import sensitivity
 from meanfield.transformer.experiments.stabilizers import stabilizers
-from meanfield.transformer.experiments.subjects import Subjects, subjects_of
+from meanfield.transformer.experiments.subjects import Subjects, train_subjects
 from meanfield.transformer.experiments.untrained import untrained
 from meanfield.transformer.experiments.workers import Workers
 from meanfield.transformer.labelled import Outcome
@@ -29,7 +29,7 @@ def _of_trained(measure: Callable[[Subjects], Outcome]) -> Experiment:
     """Return an experiment that trains networks of both kinds, and applies ``measure`` to them."""
 
     def experiment(case: TrainingCase, seeds: tuple[int, ...], show: Printer, workers: Workers) -> Outcome:
-        return measure(subjects_of(case, seeds, show))
+        return measure(train_subjects(case, seeds, show))
 
     return experiment
 

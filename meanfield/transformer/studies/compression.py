@@ -40,7 +40,7 @@ def compress(
     clusters   (variant, layer, prompt) number of clusters of a prompt's tokens
     states     (variant, layer) number of groups of prompts
     """
-    keep = [one.kept(drop) for one in states]
+    keep = [one.mask_of_remaining(drop) for one in states]
     variants = {}
     for name, moved in _states_of_variants(states, repeat, seed).items():
         prompts = [unit_vectors(hidden[:, mask]) for hidden, mask in zip(moved, keep, strict=True)]

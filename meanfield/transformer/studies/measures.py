@@ -62,7 +62,7 @@ def measure_variants(
     Tokens in ``drop`` ("special", "first") are moved but not measured. Raises CaseError if fewer than two tokens of a
     text remain.
     """
-    masks = [states.kept(drop) for states in texts]
+    masks = [states.mask_of_remaining(drop) for states in texts]
     whole = [unit_vectors(states.hidden[:, keep]) for states, keep in zip(texts, masks, strict=True)]
     rows = [
         [_measures(*one) for one in zip(states_of_variant(texts, variant), masks, whole, strict=True)]

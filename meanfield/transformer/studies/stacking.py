@@ -18,7 +18,7 @@ from meanfield.figures.run_data import BLACK
 from meanfield.transformer.arguments import require_drops
 from meanfield.transformer.labelled import Labelled, Outcome, coordinates
 from meanfield.transformer.mean_field import LAW, mean_field_states, require_attention
-from meanfield.transformer.model import HiddenStates, states_of
+from meanfield.transformer.model import HiddenStates, read_states
 from meanfield.transformer.studies.measures import STYLES, legend_label
 from meanfield.transformer.studies.turnpike import MAX_ATOMS, gromov_wasserstein, recover_atoms
 from meanfield.transformer.variants import STILL, WHOLE, Variant, states_of_variant
@@ -95,7 +95,7 @@ def histogram(
     """
     Variant(repeat=repeat, seed=seed)  # raises CaseError for invalid numbers
     dropped = require_drops(drop)
-    states = states_of(model, text, require_attention)
+    states = read_states(model, text, require_attention)
     title = f"{states.short_name}, layers repeated {repeat} times, {states.source}"
     facts = {"model": states.name, "text": states.source, "drop": ",".join(dropped)}
     return Outcome(stack(states, repeat, seed, dropped), _summary, partial(_draw, repeat=repeat), title, facts)
@@ -108,7 +108,7 @@ def stack(states: HiddenStates, repeat: int, seed: int = 0, drop: Sequence[str] 
     tokens at rest. Raises CaseError for a model whose attention has no mean-field velocity.
     """
     require_attention(states.name, states.config)
-    keep = states.kept(drop)
+    keep = states.mask_of_remaining(drop)
     hidden = {
         WHOLE: next(states_of_variant([states], Variant(repeat=repeat))),
         LAW: mean_field_states(states, repeat),

@@ -33,7 +33,7 @@ from meanfield.transformer.experiments.sensitivity import (  # noqa: E402
     uniform_exponents,
 )
 from meanfield.transformer.experiments.stabilizers import stabilizers  # noqa: E402
-from meanfield.transformer.experiments.subjects import subjects_of  # noqa: E402
+from meanfield.transformer.experiments.subjects import train_subjects  # noqa: E402
 from meanfield.transformer.experiments.untrained import untrained  # noqa: E402
 from meanfield.transformer.experiments.workers import Workers  # noqa: E402
 from meanfield.transformer.networks.data import task_of  # noqa: E402
@@ -243,7 +243,7 @@ def test_points_trained_by_dask_are_those_trained_here():
 
 def test_trained_networks_are_those_of_the_training_command():
     case = TrainingCase().replace(SMALL)
-    subjects = subjects_of(case, (0, 1), lambda text: None)
+    subjects = train_subjects(case, (0, 1), lambda text: None)
     from meanfield.transformer.networks.training import train
 
     own = case.replace(["network.kind=pde", "training.seed=1"])
