@@ -52,7 +52,7 @@ def tree_of(run: Run) -> Described | None:
 
 
 def _at(when: str) -> str:
-    """Return a text such as "at t = 95"; a text on an interval is unchanged."""
+    """Return the time of an event as a phrase, such as "at t = 95"; a text on an interval of time is unchanged."""
     return when if when.startswith("between") else f"at t = {when}"
 
 
