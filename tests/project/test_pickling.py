@@ -111,6 +111,7 @@ EXAMPLES: dict[str, Example] = {
     "FaceFluxes": (lambda: s.FaceFluxes(face_flux), lambda flux: rate(s.Advection(INTERVAL(), flux))),
     "FileError": (lambda: s.FileError("run.h5: damaged"), plainly),
     "Flux": (lambda: s.Flux(data), plainly),
+    "Laplacian": of_mesh(s.Laplacian, lambda laplacian: laplacian.solve(laplacian.mesh.centers[:, 0]), "sphere"),
     "Listed": (lambda: s.Listed((0.5, 1.0)), plainly),
     "Logarithmic": (lambda: s.Logarithmic(0.1, 10.0, 5), plainly),
     "Mesh": of_mesh(lambda mesh: mesh, fields, "sphere"),
