@@ -265,9 +265,12 @@ def panel(run_data: RunData, ax: Axes, names: Sequence[str] | None = None) -> Fi
     return figure
 
 
-def compose(run_data: RunData, figure: Figure) -> Figure:
-    """Draw the whole page of a run on an empty ``figure``, in the size that the parts need, and return the figure."""
-    figure.set_size_inches(_page_size(run_data))
+def compose(run_data: RunData, figure: Figure, size: tuple[float, float] | None = None) -> Figure:
+    """Draw the whole page of a run on an empty ``figure`` and return the figure.
+
+    ``size`` in inches defaults to the space that the parts need.
+    """
+    figure.set_size_inches(size or _page_size(run_data))
     draw_page(figure, run_data)
     return figure
 
