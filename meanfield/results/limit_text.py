@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
+from meanfield.analysis.token_numbers.statistics import Estimate
 from meanfield.case.summary import describe_layer
 
 if TYPE_CHECKING:
@@ -125,6 +126,10 @@ def _clusters(found: Limit) -> list[str]:
     ]
 
 
+def _as_numbers(estimate: Estimate) -> dict[str, float]:
+    return {"value": estimate.value, "half_width": estimate.half_width}
+
+
 def as_dict(found: Limit) -> dict[str, object]:
     """Return the results as plain values for JSON."""
     low, high = found.fluctuations_interval
@@ -136,14 +141,14 @@ def as_dict(found: Limit) -> dict[str, object]:
         "order": found.order,
         "distance": found.mean_distance.tolist(),
         "distance_half_width": found.distance_half_width.tolist(),
-        "exponent": found.exponent._asdict(),
+        "exponent": _as_numbers(found.exponent),
         "fluctuations": found.fluctuations.tolist(),
         "fluctuations_low": low.tolist(),
         "fluctuations_high": high.tolist(),
         "predicted": found.predicted.tolist(),
         "not_predicted": found.not_predicted,
-        "deviation_exponents": [one._asdict() for one in found.deviation_exponents],
-        "measured_over_predicted": [one._asdict() for one in found.measured_over_predicted],
+        "deviation_exponents": [_as_numbers(one) for one in found.deviation_exponents],
+        "measured_over_predicted": [_as_numbers(one) for one in found.measured_over_predicted],
         "tolerance": found.tolerance,
         "followed": found.followed.tolist(),
         "rate": found.rate,

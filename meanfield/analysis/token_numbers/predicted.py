@@ -9,9 +9,9 @@ import msgspec
 import numpy as np
 
 from meanfield.analysis.stability_report import rates_of, refusal_of_theory
+from meanfield.analysis.token_numbers.central_limit import LinearizedFlow, Points, central_limit_variance
 from meanfield.case.case import Case
 from meanfield.domains.common.from_run import mesh_of_run
-from meanfield.model.fluctuations import LinearizedFlow, Points, central_limit_variance
 from meanfield.model.linear_stability import most_degrees
 from meanfield.model.normalization import normalization_of
 from meanfield.running import run_in_memory

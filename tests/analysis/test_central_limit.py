@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 from scipy.special import ive
 
-from meanfield.model.fluctuations import LinearizedFlow, central_limit_variance
+from meanfield.analysis.token_numbers.central_limit import LinearizedFlow, central_limit_variance
 from meanfield.model.linear_stability import growth_rates
 from solvers.mesh.mesh import circle
 from solvers.transforms.gauss_grid import GaussGrid
