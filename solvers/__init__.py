@@ -44,6 +44,7 @@ if TYPE_CHECKING:
     from .timestepping.solution import Solution
     from .timestepping.solve import solve
     from .timestepping.state import Exploding, NonFinite, State
+    from .timestepping.steady import solve_steady
     from .transforms.harmonics import harmonic_transform
     from .transforms.harmonics_points import PointHarmonics
     from .transforms.interaction import Convolution, DenseKernel, Zonal
@@ -87,6 +88,7 @@ _HOME = {
     ".timestepping.schedules": ("Every", "Listed", "Logarithmic"),
     ".timestepping.solution": ("Solution",),
     ".timestepping.solve": ("solve",),
+    ".timestepping.steady": ("solve_steady",),
     ".io.run_file": ("Column", "FileError", "Run", "RunFile", "read"),
 }  # fmt: skip
 _INTERNAL = {
@@ -159,6 +161,7 @@ __all__ = [
     "record",
     "restart",
     "solve",
+    "solve_steady",
     "sphere",
     "stack",
     "torus",
