@@ -24,6 +24,7 @@ from benchmarks import (
     steps,
     sweep,
     table,
+    texts,
     tokens,
     writing,
 )
@@ -40,6 +41,7 @@ BENCHMARKS: dict[str, Callable[[], Iterable[Figure]]] = {
     "memory": memory.memory,
     "notebook": notebook.notebook,
     "peers": peers.peers,
+    "texts": texts.texts,
     "startup": startup.startup,
     "remaining": remaining.remaining,
     "samples": samples.samples,
@@ -57,6 +59,7 @@ ALONE = {
     "launches",
     "peers",
     "remaining",
+    "texts",
 }  # run by name only, since these need a GPU, other packages or minutes
 
 

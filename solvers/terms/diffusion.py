@@ -117,6 +117,7 @@ class Diffusion:
             _check_coefficient(mesh, coefficient)
         self.mesh, self.nonnegative, self._seen = mesh, nonnegative, False
         self._parts = boundary_parts(mesh, boundaries, CONDITIONS)
+        self.is_autonomous = not any(callable(getattr(part.condition, "g", None)) for part in self._parts)
         self._each, self._by_field = each, len(each) if isinstance(D, (list, tuple)) else 0
         self._operators = [_operator(mesh, one, self._parts, nonnegative) for one in each]
         self._explicit_dt = min(operator.explicit_dt for operator in self._operators)

@@ -26,6 +26,7 @@ class Term(Protocol):  # numpydoc ignore=PR01
     - ``nonnegative``: whether u is a density ≥ 0. The initial values are then checked, and ``method="auto"`` chooses a
       method that keeps u ≥ 0.
     - ``is_stiff``: whether ``method="auto"`` chooses an implicit method for this explicit term.
+    - ``is_autonomous``: whether the rate depends on u alone; then no rates at later times are evaluated.
     - ``jacobian(fields)``: the sparse matrices (cells, cells) of the rates of each field at the prepared state, as a
       list. Implicit methods use the matrices as preconditioners.
 

@@ -121,10 +121,19 @@ def from_text(
             stiff = [False] * len(parts)  # without an operator nothing is stiff
         linear.append([part for part, one in zip(parts, stiff, strict=True) if one])
         rest.append([part for part, one in zip(parts, stiff, strict=True) if not one])
-    terms: list[Any] = [Rates(Sums(evaluator, names, rest))] if any(rest) else []
+    constant = not any(map(_has_time, trees.values())) and not any(
+        callable(g := getattr(condition, "g", None)) and (not isinstance(g, Data) or _has_time(g.tree))
+        for of_field in evaluator.operators.boundaries.values()
+        for condition in of_field.values()
+    )
+    terms: list[Any] = [Rates(Sums(evaluator, names, rest, constant))] if any(rest) else []
     if any(linear):
-        terms.append(LinearPart(Sums(evaluator, names, linear)))
+        terms.append(LinearPart(Sums(evaluator, names, linear, constant)))
     return Equation(host, terms)
+
+
+def _has_time(tree: ast.expr) -> bool:
+    return any(isinstance(node, ast.Name) and node.id == "t" for node in ast.walk(tree))
 
 
 def _check_scalar(evaluator: Evaluator, field: str, tree: ast.expr, fields: Sequence[str]) -> None:

@@ -23,12 +23,14 @@ Summand = tuple[float, ast.expr]  # its sign, ±1, and the expression
 class Sums:
     """Sums of expressions, one sum for each field.
 
-    parts   summands of each sum
+    parts           summands of each sum
+    is_autonomous   whether neither the expressions nor the data of the boundary depend on the time
     """
 
     evaluator: Evaluator
     fields: tuple[str, ...]
     parts: Sequence[Sequence[Summand]]
+    is_autonomous: bool
 
     def __call__(self, time: float, rows: Floats) -> Floats:
         """Return the sums (fields, cells) at fields (fields, cells)."""
@@ -90,7 +92,7 @@ class Rates:
     """
 
     def __init__(self, sums: Sums) -> None:
-        self.mesh, self._sums = sums.evaluator.mesh, sums
+        self.mesh, self._sums, self.is_autonomous = sums.evaluator.mesh, sums, sums.is_autonomous
         trees = [part for parts in sums.parts for _, part in parts]
         self.is_stiff = any(
             is_call(node, each) for tree in trees for node in ast.walk(tree) for each in ("laplace", "div")
@@ -121,7 +123,7 @@ class LinearPart:
     """Stiff term ∂ₜu = M u + s(t), with a sparse matrix M (cells, cells) and a source s for each field."""
 
     def __init__(self, sums: Sums) -> None:
-        self.mesh, self._sums = sums.evaluator.mesh, sums
+        self.mesh, self._sums, self.is_autonomous = sums.evaluator.mesh, sums, sums.is_autonomous
         self._zero = np.zeros((len(sums.fields), self.mesh.cells))
         self._matrices = sums.matrices(0.0, self._zero)
         self._has_source = any(np.any(sums(time, self._zero)) for time in (0.0, 0.3, 0.7))

@@ -29,7 +29,8 @@ class LookAhead:
     later times with distance ``spacing``, up to the longest step. Where its change in time is no parabola and
     integrates to more than the allowed error, the step ends before, and steps there are at most ``spacing`` long. The
     first step is at most ``first_step`` long, and each step at most four times the previous one. A run with steps
-    shorter than ``spacing`` has no additional cost.
+    shorter than ``spacing`` has no additional cost, and neither has an equation of terms with the attribute
+    ``is_autonomous``.
 
     rtol, atol   tolerances of a step, for the allowed error
     max_step     longest step
@@ -45,11 +46,13 @@ class LookAhead:
     first_step: float | None = None
     _problem: SemiDiscrete = field(init=False, repr=False)
     _granted: float = field(default=0.0, init=False)
+    _is_autonomous: bool = field(default=False, init=False)
 
     def __post_init__(self) -> None:
         stiff = self.equation.stiff
         known = [] if stiff is None or not all(map(has_rate, getattr(stiff, "terms", (stiff,)))) else [stiff]
         self._problem = SemiDiscrete(Equation(self.equation.mesh, [*self.equation.terms, *known]))
+        self._is_autonomous = all(getattr(term, "is_autonomous", False) for term in (*self.equation.terms, *known))
 
     def __call__(self, state: State, until: float) -> tuple[Integrator, float]:
         """Return the integrator, and the latest time at which the next step from a state may end."""
@@ -67,6 +70,8 @@ class LookAhead:
         """
         if longest < 0.99 * MAX_GROWTH * self.spacing:  # after a step of ``spacing`` rounding must not end the growth
             return self.spacing
+        if self._is_autonomous:
+            return longest
         parts = 2 ** math.ceil(math.log2(longest / self.spacing))
         allowed = allowed_error(state.values, state.values, self.rtol, self.atol)
         rates, changes, found = self._changes(state, longest / parts, until), [0.0], self.spacing

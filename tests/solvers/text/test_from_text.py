@@ -292,6 +292,27 @@ def test_fields_have_conditions_of_their_own():
         from_text("dt(u) = laplace(u); dt(v) = laplace(v)", LINE, boundaries={"left": "u = 1"})
 
 
+@pytest.mark.parametrize(
+    ("text", "condition", "constant"),
+    [
+        ("laplace(u) + u**2", "u = 1", True),
+        ("laplace(u) + t*u", "u = 1", False),
+        ("laplace(u) + u", "u = t", False),
+        ("laplace(u) + u", Value(lambda t, x: t), False),
+    ],
+)
+def test_the_time_is_looked_for(text, condition, constant):
+    """Without it, rates at later times are not evaluated; with it, a pulse is not missed."""
+    equation = from_text(f"dt(u) = {text}", LINE, boundaries={"left": condition})
+    assert all(term.is_autonomous is constant for term in (*equation.terms, equation.stiff))
+
+
+def test_a_pulse_in_a_text_is_not_missed():
+    equation = from_text("dt(u) = laplace(u) + exp(-((t - 0.7)/0.002)**2)", LINE)
+    found = solve(equation, np.zeros(40), (0.0, 1.0)).u[-1]
+    np.testing.assert_allclose(found, 0.002 * np.sqrt(np.pi), rtol=1e-3)
+
+
 def test_equations_can_be_pickled():
     equation = from_text("dt(u) = laplace(u) + u - u**3 + integral(u)", LINE, boundaries={"left": "u = t"})
     u = np.linspace(0, 1, 40)
