@@ -18,9 +18,11 @@ from meanfield.model.linear_stability import (
 )
 from meanfield.model.metastability import equally_spaced_rates, lifetimes
 from meanfield.model.normalization import normalization_of
+from meanfield.model.symmetry_breaking import AMPLITUDE, breaking_times, count_modes
 from solvers.mesh.mesh import Floats
 
 NEUTRAL = 1e-7  # relative to the damping of a mode by noise: the critical noise is printed to eight digits
+QUANTILES = (0.05, 0.5, 0.95)
 _SMALL = 1e-3  # rate below which eight decimals are fewer than six digits
 _COLUMNS = "clusters   fastest rate    lifetime     unstable rates"
 
@@ -79,6 +81,33 @@ def critical_noise_of(case: Case) -> float:
     attention, beta = case.attention, case.beta_on_unit_sphere
     scale = case.stabilizers.scale**2 * case.rescaling
     return scale * critical_noise(case.domain.d, beta, attention.normalization, attention.value_scale)
+
+
+def breaking_times_of(case: Case, tokens: int) -> Floats:
+    """Return a sorted sample (draws,) of the time at which ``tokens`` uniform tokens leave the uniform density.
+
+    Linear theory must apply to the case. Raises CaseError where no mode grows.
+    """
+    d = case.domain.d
+    l = np.arange(1, most_degrees(case.beta_on_unit_sphere))
+    rates = rates_of(case, l)
+    growing = rates > 0
+    if not growing.any():
+        raise refusal("tokens", tokens, "only allowed where a mode grows about the uniform density")
+    l = l[growing]
+    modes = np.array([count_modes(d, int(degree)) for degree in l])
+    return breaking_times(
+        rates[growing], np.asarray(case.noise_on_unit_sphere * l * (l + d - 2), dtype=float), modes, tokens
+    )
+
+
+def report_breaking(times: Floats, tokens: int) -> str:
+    """Return a line on the distribution of the times at which ``tokens`` uniform tokens leave the uniform density."""
+    low, median, high = np.quantile(times, QUANTILES)
+    return (
+        f"{tokens} independent uniform tokens: growing modes reach {AMPLITUDE:g} of the mean density at time"
+        f" {median:.4g} (median; 5 %: {low:.4g}, 95 %: {high:.4g})"
+    )
 
 
 def report(case: Case) -> str:

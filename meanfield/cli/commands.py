@@ -117,9 +117,11 @@ def check(options: argparse.Namespace) -> int:
 
 def stability(options: argparse.Namespace) -> int:
     case = case_of(options)
-    from meanfield.analysis.stability_report import report
+    from meanfield.results.refusals import with_option_names
+    from meanfield.results.theory import stability as compute
 
-    print(report(case))
+    with with_option_names(("tokens",)):
+        print(compute(case, tokens=options.tokens).report)
     return 0
 
 

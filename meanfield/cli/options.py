@@ -154,6 +154,9 @@ export_options = (
     option("--diagnostics", "NAME", "columns of a csv (default: all diagnostics)", nargs="+"),
     overwrite("an existing PATH"),
 )
+tokens = option(
+    "--tokens", "N", "also predict the time at which N uniform tokens break the symmetry", type=_integer(10**9)
+)
 _degree = _integer(MAX_DEGREE, "an integer")
 branch_options = (
     option("--over", None, "varied parameter: noise, beta, or v of V = vI (default: the noise)", choices=_BRANCHES,

@@ -107,8 +107,8 @@ COMMANDS: dict[str, Command] = {
     "stability": (
         commands.stability,
         "compute the growth rate of each mode about the uniform density, and the critical noise",
-        f"CASE {_SET}",
-        (*options.case_file, options.components),
+        f"CASE [--tokens N] {_SET}",
+        (*options.case_file, options.components, options.tokens),
     ),
     "branch": (
         commands.branch,

@@ -42,6 +42,9 @@ class Stability(Drawn):
         Noise κ above which no degree grows; 0 if no degree grows without noise.
     report : str
         Text that ``meanfield stability`` prints.
+    breaking_times : (draws,) array or None
+        Sorted sample of the predicted times at which n independent uniform tokens leave the uniform density, if n is
+        given: the growing modes then have a mean square of ρ/ρ̄ − 1 of 0.3².
 
     Examples
     --------
@@ -55,6 +58,7 @@ class Stability(Drawn):
     rates: Floats
     critical_noise: float
     report: str
+    breaking_times: Floats | None = None
 
     drawing: ClassVar = "meanfield.figures.rates:compose_rates"
     drawing_size: ClassVar = (6.4, 3.2)
@@ -81,7 +85,7 @@ class Stability(Drawn):
         return Dataset({"rate": rates}, {"degree": self.degrees}, {"critical_noise": self.critical_noise})
 
 
-def stability(case: CaseSource, degrees: int = DEGREES) -> Stability:
+def stability(case: CaseSource, degrees: int = DEGREES, tokens: int | None = None) -> Stability:
     """Return the growth rates of small deviations from the uniform density, by degree.
 
     The theory applies to domains with a uniform density, in continuous depth, and to one head whose matrices are
@@ -94,6 +98,8 @@ def stability(case: CaseSource, degrees: int = DEGREES) -> Stability:
         Case, or a source of :func:`~meanfield.load_case`.
     degrees : int
         Number of degrees l = 0, 1, …, at least 1. Good values: from 2√(2β) on, since l ≈ √(2β) grows fastest.
+    tokens : int, optional
+        Number n of independent uniform tokens, whose predicted time of symmetry breaking is returned too.
 
     Returns
     -------
@@ -103,7 +109,8 @@ def stability(case: CaseSource, degrees: int = DEGREES) -> Stability:
     Raises
     ------
     CaseError
-        If the theory does not apply to the case, if the case is not valid, or if ``degrees`` is below 1.
+        If the theory does not apply to the case, if the case is not valid, if ``degrees`` or ``tokens`` is below 1,
+        or with ``tokens`` if no mode grows.
 
     References
     ----------
@@ -117,14 +124,25 @@ def stability(case: CaseSource, degrees: int = DEGREES) -> Stability:
     >>> found = mf.stability("growth_circle")  # β = 5
     >>> round(float(found.rates[1]), 6), round(found.critical_noise, 6), found.fastest
     (0.178677, 0.178677, 3)
+
+    The median time at which 1000 tokens leave the uniform density:
+
+    >>> times = mf.stability("growth_circle", tokens=1000).breaking_times
+    >>> round(float(times[len(times) // 2]), 1)
+    1.6
     """
-    if not (isinstance(degrees, Integral) and degrees >= 1):
-        raise CaseError(f"degrees = {degrees!r}: expected a whole number >= 1")
+    for name, number in (("degrees", degrees), ("tokens", 1 if tokens is None else tokens)):
+        if not (isinstance(number, Integral) and number >= 1):
+            raise CaseError(f"{name} = {number!r}: expected a whole number >= 1")
     case = load_case(case)
     text = stability_report.report(case)  # raises where the theory does not apply
+    times = None
+    if tokens is not None:
+        times = stability_report.breaking_times_of(case, tokens)
+        text += f"\n\n{stability_report.report_breaking(times, tokens)}"
     numbers = np.arange(degrees)
     rates = np.asarray(stability_report.rates_of(case, numbers))
-    return Stability(numbers, rates, float(stability_report.critical_noise_of(case)), text)
+    return Stability(numbers, rates, float(stability_report.critical_noise_of(case)), text, times)
 
 
 def branch(
