@@ -17,6 +17,7 @@ Floats = NDArray[np.float64]
 PLAIN = (1e-3, 1e5)  # numbers in this range are written out, others as powers of ten
 PANEL_WIDTH = 3.0  # inches that a panel needs, including labels
 SMALL_CHANGE = 0.01  # relative change below which a panel shows the change instead of the quantity
+LINE_SPACING = 1.3  # heights of a text
 EARLY = 0.1  # fraction of the time shown: a log axis is for earlier events
 
 
@@ -44,7 +45,19 @@ def label_decades(axis: Axis, low: float, high: float) -> None:
         return f"${times}10^{{{int(exponent)}}}$"
 
     axis.set_major_formatter(lambda value, _: text(value))
-    axis.set_minor_formatter(lambda value, _: text(value) if few and f"{value:e}"[0] in "25" else "")
+    axis.set_minor_formatter(
+        lambda value, _: text(value) if few and f"{value:e}"[0] in "25" and _has_room(axis) else ""
+    )
+
+
+def _has_room(axis: Axis) -> bool:
+    """Return whether a logarithmic axis has room for labels at 2 and 5: horizontal axes have."""
+    from matplotlib import rcParams
+
+    low, high = axis.get_view_interval()
+    points = 72 * axis.axes.bbox.height / axis.axes.figure.dpi
+    between = points * np.log10(2) / max(np.log10(high / low), 1e-9)  # from 5 to 10
+    return axis is axis.axes.xaxis or bool(between > LINE_SPACING * rcParams["font.size"])
 
 
 def label_linear(axis: Axis, label: str, largest: float) -> None:

@@ -12,7 +12,7 @@ from meanfield.analysis.mergers import Mergers, lasts, merger_tree, staircase
 from meanfield.analysis.tracks import Merger, Track, Tracks, tracks_of
 from meanfield.domains.table import kind_of
 from meanfield.figures.axes import annotate, inches_across, is_early, set_time
-from meanfield.figures.captions import SEPARATOR, fitting_size
+from meanfield.figures.captions import SEPARATOR, fitting_size, wrap_text
 from meanfield.figures.figure import HEADING_SIZE, WIDTH, write_figure
 from meanfield.figures.labels import LabeledLine, write_beside
 from meanfield.figures.run_data import BLACK, BLUE, GREEN, ORANGE, PURPLE, SKY, VERMILION
@@ -27,6 +27,7 @@ if TYPE_CHECKING:
 COLORS = (BLUE, VERMILION, GREEN, ORANGE, PURPLE, SKY, BLACK)
 MAX_LINE_WIDTH, MIN_LINE_WIDTH = 18.0, 0.8  # points: widths for the total mass, and smallest width
 HEIGHT = Mergers.drawing_size[1]  # inches
+TITLE_PART = 0.8  # of the width of the figure; axes have less
 TWO_PI = 2 * np.pi
 
 
@@ -85,7 +86,7 @@ def draw_mergers(axes: Axes, tracks: Tracks, *, circle: bool = False) -> list[La
         drawn.append(((-one.last, -one.masses[-1]), _draw_track(axes, tracks, number, heights, color, circle)))
     if not order:
         annotate(axes, "no cluster lasted")
-    axes.set_title("clusters: line width ∝ mass, number = mass at the end of a line")
+    _set_title(axes, "clusters: line width ∝ mass, number = mass at the end of a line")
     if circle:
         axes.set(ylim=(-np.pi, np.pi), ylabel="angle φ (rad)")
         axes.set_yticks([-np.pi, -np.pi / 2, 0, np.pi / 2, np.pi], ["−π", "−π/2", "0", "π/2", "π"])
@@ -93,6 +94,13 @@ def draw_mergers(axes: Axes, tracks: Tracks, *, circle: bool = False) -> list[La
         axes.set(ylim=(-0.7, max(len(order), 1) - 0.3), ylabel="clusters")
         axes.set_yticks([])
     return [line for _, lines in sorted(drawn, key=lambda item: item[0]) for line in lines]
+
+
+def _set_title(axes: Axes, title: str) -> None:
+    """Set the title of a panel, in as many lines as its width needs."""
+    whole = axes.get_figure(root=True)
+    assert whole is not None
+    axes.set_title(wrap_text(title, TITLE_PART * inches_across(whole)))
 
 
 def heights_of(one: Track, row: int, circle: bool) -> Floats:
@@ -175,7 +183,7 @@ def draw_staircase(
         axes.axvspan(merger.since, merger.time, color="0.85", lw=0.8, zorder=0)
     highest = float(squares[tracks.counts.argmax() :].max()) if len(squares) else 1.0  # clusters still form before
     axes.set(ylim=(0.0, 1.15 * max(highest, 0.01)), ylabel="sum of squared masses")
-    axes.set_title("gray: mergers, from the sample before to the sample after")
+    _set_title(axes, "gray: mergers, from the sample before to the sample after")
     axes.legend(loc="lower right", frameon=False)
 
 

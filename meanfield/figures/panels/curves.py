@@ -148,7 +148,7 @@ def _draw_clusters(ax: Axes, run_data: RunData) -> None:
 
 
 def _draw_pairs_close(ax: Axes, run_data: RunData) -> None:
-    ax.set(title="collapsed pairs of tokens", ylabel=r"share with $\langle\theta,\theta'\rangle>0.999$")
+    ax.set(title=r"collapsed pairs of tokens, $\langle\theta,\theta'\rangle>0.999$", ylabel="share of pairs")
     ax.plot(run_data.diagnostics["time"], run_data.diagnostics["pairs_close"], color=ORANGE, lw=1.4)
     ax.set_ylim(-0.05, 1.05)
 
