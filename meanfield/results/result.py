@@ -8,7 +8,7 @@ from collections.abc import Sequence
 from functools import cached_property
 from numbers import Real
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, overload
 
 import numpy as np
 
@@ -29,6 +29,7 @@ if TYPE_CHECKING:
     from meanfield.analysis.mergers import Mergers
     from meanfield.case.case import Case
     from meanfield.clusters.on_cells import Clusters
+    from meanfield.view.inline import InlinePage
     from solvers.mesh.mesh import Floats, Mesh
 
 
@@ -364,22 +365,28 @@ class Result:
         with with_python_names():
             return movie(self._run, path, fps=fps, overwrite=overwrite, quiet=not progress)
 
-    def view(self, path: str | Path, *, overwrite: bool = False) -> Path:
-        """Write the run as a page for a web browser, a single file that needs no network.
+    @overload
+    def view(self, path: None = None, *, overwrite: bool = False) -> InlinePage: ...
+
+    @overload
+    def view(self, path: str | Path, *, overwrite: bool = False) -> Path: ...
+
+    def view(self, path: str | Path | None = None, *, overwrite: bool = False) -> Path | InlinePage:
+        """Return the run as a page for a notebook, or write it as a file for a web browser that needs no network.
 
         Long runs and fine meshes are thinned, with a line on standard error.
 
         Parameters
         ----------
-        path : str or Path
-            File to be written, .html or .htm.
+        path : str or Path, optional
+            File to be written, .html or .htm. None: the page is returned, and shown by a notebook.
         overwrite : bool
             Whether an existing file is replaced.
 
         Returns
         -------
-        Path
-            Path of the page.
+        Path or InlinePage
+            Path of the page, or the page itself.
 
         Raises
         ------
@@ -387,10 +394,11 @@ class Result:
             If the suffix is unknown, the file exists and ``overwrite`` is false or it cannot be written, or the run
             holds no snapshot.
         """
-        from meanfield.view.page import view
+        from meanfield.view.inline import InlinePage
+        from meanfield.view.page import compose, view
 
         with with_python_names():
-            return view(self._run, path, overwrite=overwrite)
+            return InlinePage(compose(self._run)) if path is None else view(self._run, path, overwrite=overwrite)
 
     def export(
         self, path: str | Path, to: str, *, diagnostics: Sequence[str] | None = None, overwrite: bool = False

@@ -1,5 +1,6 @@
 """Figures, tables and displays in notebooks of results other than runs, and several results in one figure."""
 
+import html
 import pickle
 import re
 
@@ -45,9 +46,9 @@ def test_results_have_a_figure_a_table_and_a_display(shown, name):
     table, dataset = found.to_dataframe(), found.to_xarray()
     assert list(table.columns) == list(dataset.data_vars)
     assert len(table) == LENGTHS.get(name, len(table)) > 1
-    html = found._repr_html_()
-    assert re.match(r'<img alt="\w+" style="max-width: 100%" src="data:image/png;base64,', html)
-    assert "<details>" in html
+    display = found._repr_html_()
+    assert re.match(r'<img alt="\w+" style="max-width: 100%" src="data:image/png;base64,', display)
+    assert "<details>" in display
 
 
 @pytest.mark.parametrize("name", ["branch", "stability", "comparison", "mergers"])
@@ -111,3 +112,13 @@ def test_one_result_is_drawn_on_given_axes(run):
 def test_wrong_calls_of_plot_are_refused(run, arguments, options, message):
     with pytest.raises(ValueError, match=message):
         mf.plot([run], *arguments, **options)
+
+
+def test_a_notebook_shows_the_page_itself(run, tmp_path):
+    shown = run.view()
+    frame = re.fullmatch(
+        r'<iframe sandbox="allow-scripts" style="[^"]*" srcdoc="([^"]*)"></iframe>', shown._repr_html_()
+    )
+    page = run.view(tmp_path / "page.html").read_text(encoding="utf-8")
+    assert html.unescape(frame[1]) == page
+    assert len(repr(shown)) < 100
