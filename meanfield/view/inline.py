@@ -27,6 +27,6 @@ class InlinePage:
         return f"<page of {len(self.page)} characters; a notebook shows it, view(path) writes it>"
 
     def _repr_html_(self) -> str:
-        """Return the page as a frame. Its scripts run apart from those of the notebook."""
+        """Return the page as a frame."""
         style = f"width: 100%; height: {self.height}px; border: 0"
-        return f'<iframe sandbox="allow-scripts" style="{style}" srcdoc="{html.escape(self.page)}"></iframe>'
+        return f'<iframe style="{style}" srcdoc="{html.escape(self.page)}"></iframe>'

@@ -116,9 +116,7 @@ def test_wrong_calls_of_plot_are_refused(run, arguments, options, message):
 
 def test_a_notebook_shows_the_page_itself(run, tmp_path):
     shown = run.view()
-    frame = re.fullmatch(
-        r'<iframe sandbox="allow-scripts" style="[^"]*" srcdoc="([^"]*)"></iframe>', shown._repr_html_()
-    )
+    frame = re.fullmatch(r'<iframe style="[^"]*" srcdoc="([^"]*)"></iframe>', shown._repr_html_())
     page = run.view(tmp_path / "page.html").read_text(encoding="utf-8")
     assert html.unescape(frame[1]) == page
     assert len(repr(shown)) < 100
