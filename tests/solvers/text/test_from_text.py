@@ -302,7 +302,7 @@ def test_fields_have_conditions_of_their_own():
     ],
 )
 def test_the_time_is_looked_for(text, condition, constant):
-    """Without it, rates at later times are not evaluated; with it, a pulse is not missed."""
+    """Terms without the time are autonomous: rates at later times are not evaluated."""
     equation = from_text(f"dt(u) = {text}", LINE, boundaries={"left": condition})
     assert all(term.is_autonomous is constant for term in (*equation.terms, equation.stiff))
 
