@@ -5,6 +5,7 @@ from __future__ import annotations
 import numpy as np
 from numpy.typing import ArrayLike
 
+from meanfield.analysis.symmetry_breaking import AMPLITUDE, breaking_times, count_modes
 from meanfield.case.case import Case
 from meanfield.case.errors import CaseError, refusal
 from meanfield.domains.table import DOMAINS
@@ -18,7 +19,6 @@ from meanfield.model.linear_stability import (
 )
 from meanfield.model.metastability import equally_spaced_rates, lifetimes
 from meanfield.model.normalization import normalization_of
-from meanfield.model.symmetry_breaking import AMPLITUDE, breaking_times, count_modes
 from solvers.mesh.mesh import Floats
 
 NEUTRAL = 1e-7  # relative to the damping of a mode by noise: the critical noise is printed to eight digits

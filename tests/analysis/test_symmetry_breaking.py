@@ -8,10 +8,10 @@ from scipy.stats import kstest
 
 import meanfield as mf
 from meanfield.analysis.escapes.replicas import TokenSystem, rates_of_tokens
+from meanfield.analysis.symmetry_breaking import AMPLITUDE, breaking_times, count_modes, mode_variances
 from meanfield.cli.parser import main
 from meanfield.domains.particles.motion import to_unit_length
 from meanfield.model.linear_stability import growth_rates
-from meanfield.model.symmetry_breaking import AMPLITUDE, breaking_times, count_modes, mode_variances
 
 
 def power_of_growing_modes(positions, degrees):
