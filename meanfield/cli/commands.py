@@ -148,19 +148,19 @@ def limit(options: argparse.Namespace) -> int:
     case = case_of(options)
     from meanfield.results.limit_text import as_dict
     from meanfield.results.refusals import with_option_names
-    from meanfield.results.token_numbers import limit as run_tokens
+    from meanfield.results.token_numbers import tokens_beside_density
 
     with with_option_names(("n", "seeds", "intervals", "observables", "tolerance")):
-        found = run_tokens(
+        found = tokens_beside_density(
             case,
             options.n,
-            seeds=options.seeds,
-            jobs=options.jobs,
-            observables=options.observables,
-            intervals=options.intervals,
-            order=options.order,
-            tolerance=options.tolerance,
-            progress=not options.quiet,
+            options.seeds,
+            options.jobs,
+            options.observables,
+            options.intervals,
+            options.order,
+            options.tolerance,
+            not options.quiet,
         )
     print_result(options, lambda: as_dict(found), lambda: found.report)
     if options.output is not None:

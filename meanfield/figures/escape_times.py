@@ -26,7 +26,7 @@ def plot_escape(found: Escape, figure: str | Path) -> Path:
 
 def draw_escape(found: Escape, ax: Axes) -> None:
     """Draw the predicted mean times over the number n of tokens, and the simulated ones with their intervals."""
-    last = max((one.n for one in found.times), default=_HIGHEST / found.height)
+    last = max((one.n for one in found.times), default=_HIGHEST / found.barrier)
     n = np.linspace(last / 20, 1.1 * last, 60)
     ax.plot(n, [found.predicted(count) for count in n], color=BLUE, label="one-dimensional reduction")
     ax.plot(n, [found.asymptotic(count) for count in n], "--", color=GREEN, label="n → ∞ (Eyring, Kramers)")
@@ -43,6 +43,6 @@ def draw_escape(found: Escape, ax: Axes) -> None:
     space = case.domain.space or f"S{case.domain.d - 1}"
     ax.set_title(
         f"{space}, β = {case.attention.beta:g}, κ = {case.stabilizers.noise:g}: "
-        f"from the {found.start} density, ΔF/κ = {found.height:.4g}"
+        f"from the {found.start} density, ΔF/κ = {found.barrier:.4g}"
     )
     ax.legend(frameon=False)

@@ -49,7 +49,7 @@ class Escape:
         Case, whose noise and units of time apply.
     start : str
         Metastable density from which tokens escape: "uniform" or "ordered".
-    barrier : Barrier
+    forward : Barrier
         Metastable density, saddle, and the asymptotic mean time.
     reverse : Barrier
         Barrier from the other stable density over the same saddle.
@@ -67,13 +67,13 @@ class Escape:
     >>> import meanfield as mf
     >>> case = mf.load_case("noise_below", ["attention.beta=7", "attention.normalization=unnormalized"])
     >>> found = mf.escape(case.replace({"stabilizers.noise": 24.5}), n=())
-    >>> round(found.height, 5)  # ΔF/κ
+    >>> round(found.barrier, 5)  # ΔF/κ
     0.00435
     """
 
     case: Case
     start: str
-    barrier: Barrier
+    forward: Barrier
     reverse: Barrier
     reduction: Reduction
     threshold: float
@@ -81,9 +81,9 @@ class Escape:
     interrupted: bool
 
     @property
-    def height(self) -> float:
+    def barrier(self) -> float:
         """Return ΔF/κ, the barrier of the free energy for each token in units of the noise."""
-        return self.barrier.height
+        return self.forward.height
 
     def predicted(self, n: float) -> float:
         """Return the mean time of escape of ``n`` tokens, by the reduction to one dimension.
@@ -113,7 +113,7 @@ class Escape:
         float
             Mean time in units of the case.
         """
-        return float(np.exp(self.barrier.log_time(n))) / self.case.rescaling
+        return float(np.exp(self.forward.log_time(n))) / self.case.rescaling
 
     @cached_property
     def slope(self) -> Slope | None:
@@ -123,7 +123,7 @@ class Escape:
     @cached_property
     def corrected_slope(self) -> Slope | None:
         """Return the slope after division by the predicted prefactor T e^{−nΔF/κ}; None with fewer than two n."""
-        logs = [np.log(self.predicted(one.n)) - one.n * self.height for one in self.times]
+        logs = [np.log(self.predicted(one.n)) - one.n * self.barrier for one in self.times]
         return slope_of(self.times, np.array(logs))
 
     @property
@@ -226,7 +226,7 @@ def escape(
     _check_arguments(n, seeds, jobs, start)
     states = bistable_states(case)
     found = _predict(case, states, start, n)
-    counts = _default_counts(found.height) if n is None else sorted(set(n))
+    counts = _default_counts(found.barrier) if n is None else sorted(set(n))
     if not counts:
         return found
     shown = has_bar() if progress is None else progress
@@ -234,13 +234,13 @@ def escape(
         batch
         for count in counts
         for batch in batches_of(
-            _system(case, states, found.barrier, count), seeds, _UNTIL * float(np.exp(found.reduction.log_time(count)))
+            _system(case, states, found.forward, count), seeds, _UNTIL * float(np.exp(found.reduction.log_time(count)))
         )
     ]
     with stop_on_signal(print_message if shown else None) as stop:
         times = simulate_escapes(
             states.equations,
-            found.barrier.well,
+            found.forward.well,
             found.threshold,
             batches,
             jobs or cores(),
@@ -254,7 +254,7 @@ def escape(
     return Escape(
         case,
         start,
-        found.barrier,
+        found.forward,
         found.reverse,
         found.reduction,
         found.threshold,
@@ -311,13 +311,13 @@ def as_dict(found: Escape) -> dict[str, Any]:
     slopes = {"slope": found.slope, "corrected_slope": found.corrected_slope}
     return {
         "from": found.start,
-        "barrier": found.height,
+        "barrier": found.barrier,
         "reverse_barrier": found.reverse.height,
-        "mean_token_of_saddle": found.barrier.saddle.order,
-        "mean_token_of_ordered": max(found.barrier.well.order, found.reverse.well.order),
-        "rate_of_saddle": found.barrier.rate * found.case.rescaling,
-        "prefactor": float(np.exp(found.barrier.log_prefactor)) / found.case.rescaling,
-        "power_of_n": found.barrier.power,
+        "mean_token_of_saddle": found.forward.saddle.order,
+        "mean_token_of_ordered": max(found.forward.well.order, found.reverse.well.order),
+        "rate_of_saddle": found.forward.rate * found.case.rescaling,
+        "prefactor": float(np.exp(found.forward.log_prefactor)) / found.case.rescaling,
+        "power_of_n": found.forward.power,
         "threshold": found.threshold,
         "interrupted": found.interrupted,
         "times": _rows(found),
@@ -343,7 +343,7 @@ def _rows(found: Escape) -> list[dict[str, Any]]:
 
 def report_of(found: Escape) -> str:
     """Return the text on an escape: barrier, asymptotic time, simulated and predicted times, slopes."""
-    case, barrier = found.case, found.barrier
+    case, barrier = found.case, found.forward
     other = ORDERED if found.start == UNIFORM else UNIFORM
     prefactor = np.exp(barrier.log_prefactor) / case.rescaling
     power = f" n^{barrier.power:g}" if barrier.power else ""
@@ -351,11 +351,11 @@ def report_of(found: Escape) -> str:
         f"escape from the {found.start} density to the {other} one: beta = {case.attention.beta:g}, "
         f"noise = {case.stabilizers.noise:g}",
         "",
-        f"{'barrier':<18}{found.height:.6g} per token, in units of the noise (back: {found.reverse.height:.6g})",
+        f"{'barrier':<18}{found.barrier:.6g} per token, in units of the noise (back: {found.reverse.height:.6g})",
         f"{'mean token':<18}{barrier.saddle.order:.6f} at the saddle, "
         f"{max(barrier.well.order, found.reverse.well.order):.6f} at the ordered density",
         f"{'rate of saddle':<18}{barrier.rate * case.rescaling:.6g}",
-        f"{'mean time':<18}{prefactor:.4g}{power} exp({found.height:.6g} n) for n -> infinity (Eyring, Kramers)",
+        f"{'mean time':<18}{prefactor:.4g}{power} exp({found.barrier:.6g} n) for n -> infinity (Eyring, Kramers)",
     ]
     if not found.times:
         return "\n".join(lines)
@@ -375,7 +375,7 @@ def report_of(found: Escape) -> str:
         lines += [
             "",
             f"slope of log mean time against n: {found.slope} (95 %)",
-            f"after division by the predicted prefactor: {found.corrected_slope}, barrier {found.height:.5f}",
+            f"after division by the predicted prefactor: {found.corrected_slope}, barrier {found.barrier:.5f}",
         ]
     if found.interrupted:
         lines += ["", "interrupted: the table has the systems that were simulated"]

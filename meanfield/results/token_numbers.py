@@ -26,6 +26,7 @@ from meanfield.analysis.token_numbers.statistics import (
     variance_interval,
 )
 from meanfield.case.errors import CaseError
+from meanfield.case.load import parse, to_toml
 from meanfield.clusters.near import merging_angle
 from meanfield.results.limit_text import report_of
 from meanfield.results.runs import CaseSource, load_case
@@ -48,7 +49,7 @@ MIN_SEEDS = 3  # for the variance without one seed
 
 @dataclass(frozen=True, eq=False, repr=False)
 class Limit:
-    """Tokens at several numbers n beside their density, as returned by :func:`~meanfield.limit`.
+    """Tokens at several numbers n beside their density: ``found.limit`` of the Dataset of :func:`~meanfield.limit`.
 
     ``repr`` is ``report``. Intervals have a confidence of 95 %.
 
@@ -90,11 +91,12 @@ class Limit:
     >>> import meanfield as mf
     >>> changes = {"attention.value": [[0, 0], [0, 0]], "stabilizers.noise": 1, "time.end": 4}
     >>> case = mf.load_case("growth_circle", changes)
-    >>> found = mf.limit(case, n=[16, 64], seeds=4, observables=["cos(phi)"], intervals=2, progress=False)
+    >>> data = mf.limit(case, n=[16, 64], seeds=4, observables=["cos(phi)"], intervals=2, progress=False)
+    >>> found = data.limit
     >>> round(float(found.predicted[-1, 0]), 2)
     0.5
-    >>> found.distance.shape, found.to_xarray().fluctuations.dims
-    ((2, 4, 3), ('n', 'time', 'observable'))
+    >>> found.distance.shape, found.following.tolist()
+    ((2, 4, 3), [True, True, True])
     """
 
     case: Case
@@ -202,8 +204,8 @@ class Limit:
         -------
         xarray.Dataset
             ``distance``, ``fluctuations`` with ``fluctuations_low`` and ``fluctuations_high``, ``predicted``,
-            ``configurations``, ``followed`` and ``predicted_followed``; ``exponent``, ``exponent_half_width`` and more
-            in ``attrs``.
+            ``exponent``, ``configurations``, ``followed``, ``predicted_followed``, and the data behind these;
+            ``exponent``, ``exponent_half_width`` and more in ``attrs``.
         """
         from xarray import Dataset
 
@@ -215,7 +217,11 @@ class Limit:
             "fluctuations_low": (of_each, low),
             "fluctuations_high": (of_each, high),
             "predicted": (of_each[1:], self.predicted, {"long_name": "limit of n Var"}),
+            "exponent": ((), self.exponent.value),
+            "moments": (("n", "seed", "time", "observable"), self.moments),
+            "density_moments": (("time", "observable"), self.density_moments),
             "configurations": (("n", "clusters"), self.configurations, {"long_name": "share of the seeds"}),
+            "final_clusters": (("n", "seed"), self.clusters),
             "followed": ("n", self.followed),
             "predicted_followed": ("n", self.predicted_followed),
         }
@@ -230,6 +236,8 @@ class Limit:
             "title": self.case.title,
             "exponent": self.exponent.value,
             "exponent_half_width": self.exponent.half_width,
+            "order": self.order,
+            "case": to_toml(self.case),
             "tolerance": self.tolerance,
             "rate": self.rate,
             "density_clusters": self.density_clusters,
@@ -267,6 +275,27 @@ class Limit:
         return figure_of(self) if path is None else plot_limit(self, path)
 
 
+def limit_of_dataset(data: Dataset) -> Limit:
+    """Return the `Limit` of a Dataset that :meth:`Limit.to_xarray` has made."""
+    attributes = data.attrs
+    return Limit(
+        case=parse(attributes["case"]),
+        n=data.n.values,
+        time=data.time.values,
+        observables=tuple(data.observable.values.tolist()),
+        order=int(attributes["order"]),
+        distance=data.distance.values,
+        moments=data.moments.values,
+        density_moments=data.density_moments.values,
+        predicted=data.predicted.values,
+        not_predicted=attributes["not_predicted"],
+        clusters=data.final_clusters.values,
+        density_clusters=int(attributes["density_clusters"]),
+        tolerance=float(attributes["tolerance"]),
+        rate=float(attributes["rate"]),
+    )
+
+
 def limit(
     case: CaseSource,
     n: Sequence[int] = NUMBERS,
@@ -278,7 +307,7 @@ def limit(
     order: int = 1,
     tolerance: float | None = None,
     progress: bool | None = None,
-) -> Limit:
+) -> Dataset:
     """Run tokens at several numbers n beside their density, and return how well the density describes n tokens.
 
     The tokens are drawn independently from the initial density of the case, on the circle, the sphere, or about an
@@ -309,9 +338,11 @@ def limit(
 
     Returns
     -------
-    Limit
-        Distances, fluctuations with their central-limit prediction, exponents in n, times until which n tokens follow
-        the density, and final numbers of clusters.
+    xarray.Dataset
+        ``distance`` (n, seed, time), ``fluctuations`` n Var of the observables (n, time, observable) with the ends of
+        their intervals and the ``predicted`` central limit, ``exponent`` of the distance in n, ``configurations``, the
+        share of the seeds by final number of clusters, and the time until which n tokens ``followed`` the density.
+        ``found.limit`` is a `Limit`, with ``report`` and ``plot()``.
 
     Raises
     ------
@@ -332,10 +363,30 @@ def limit(
     >>> import meanfield as mf
     >>> case = mf.load_case("growth_circle", {"time.end": 0.5})
     >>> found = mf.limit(case, n=[16, 64, 256], seeds=8, intervals=2, progress=False)
-    >>> bool(abs(found.exponent.value + 0.5) < found.exponent.half_width + 0.1)
+    >>> bool(abs(found.attrs["exponent"] + 0.5) < found.attrs["exponent_half_width"] + 0.1)
     True
     """
-    case = load_case(case)
+    from xarray import Dataset, register_dataset_accessor
+
+    if not hasattr(Dataset, "limit"):
+        register_dataset_accessor("limit")(limit_of_dataset)  # type: ignore[no-untyped-call]
+    return tokens_beside_density(
+        load_case(case), n, seeds, jobs, observables, intervals, order, tolerance, progress
+    ).to_xarray()
+
+
+def tokens_beside_density(
+    case: Case,
+    n: Sequence[int],
+    seeds: int | Sequence[int],
+    jobs: int,
+    observables: Sequence[str] | None,
+    intervals: int,
+    order: int,
+    tolerance: float | None,
+    progress: bool | None,
+) -> Limit:
+    """Run tokens at several numbers n beside their density, as :func:`limit` does with the same arguments."""
     chosen = list(seeds) if isinstance(seeds, Sequence | np.ndarray) else list(range(seeds))
     _check_arguments(n, chosen, jobs, intervals, order, tolerance)
     density = density_case(case, int(intervals))

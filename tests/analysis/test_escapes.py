@@ -58,12 +58,12 @@ def critical_point(beta: float, noise: float, order: float) -> tuple[float, floa
 def test_the_barrier_is_that_of_a_quadrature_of_the_free_energy(beta, noise, near):
     order, barrier = critical_point(beta, noise, near)
     found = mf.escape(circle_case(beta, noise), n=())
-    assert found.barrier.saddle.order == pytest.approx(order, rel=1e-9)
-    assert found.height == pytest.approx(barrier / noise, rel=1e-7)
+    assert found.forward.saddle.order == pytest.approx(order, rel=1e-9)
+    assert found.barrier == pytest.approx(barrier / noise, rel=1e-7)
 
 
 def test_the_barrier_of_the_issue():
-    assert round(mf.escape(circle_case(7, 24.5), n=()).height, 5) == 0.00435
+    assert round(mf.escape(circle_case(7, 24.5), n=()).barrier, 5) == 0.00435
 
 
 @pytest.mark.parametrize("manifold", ["circle", "sphere"])
@@ -74,7 +74,7 @@ def test_the_barrier_near_the_transition_is_that_of_landau(manifold):
     critical, excess = critical_noise(d, beta, "unnormalized"), 1e-3
     found = mf.escape(case.replace({"stabilizers.noise": critical / (1 - excess)}), n=())
     coefficient = transition_coefficient(d, beta, "unnormalized")
-    assert found.height == pytest.approx(excess**2 / (4 * d * coefficient), rel=5 * excess / coefficient)
+    assert found.barrier == pytest.approx(excess**2 / (4 * d * coefficient), rel=5 * excess / coefficient)
 
 
 @pytest.mark.parametrize(("d", "beta"), [(2, 5.0), (3, 4.0), (5, 3.0)])
@@ -95,8 +95,8 @@ def test_the_reduction_agrees_with_eyring_and_kramers_for_high_barriers(manifold
     """Corrections to the limit are of relative order κ/(nΔF), with the lower one of both barriers ΔF at the saddle."""
     case = circle_case(5, 5.2) if manifold == "circle" else mf.load_case("growth_sphere", SPHERE)
     found = mf.escape(case, n=(), start=start)
-    high = 200 / min(found.height, found.reverse.height)
-    log_ratio = found.reduction.log_time(high) - found.barrier.log_time(high)
+    high = 200 / min(found.barrier, found.reverse.height)
+    log_ratio = found.reduction.log_time(high) - found.forward.log_time(high)
     assert abs(log_ratio) < 0.03
 
 
@@ -176,7 +176,7 @@ def test_the_clock_of_rescaled_attention():
         {"attention.rescaled": True, "stabilizers.noise": 24.5 * float(np.exp(-7.0))}
     )
     one, other = mf.escape(circle_case(7, 24.5), n=()), mf.escape(rescaled, n=())
-    assert other.height == pytest.approx(one.height, rel=1e-9)
+    assert other.barrier == pytest.approx(one.barrier, rel=1e-9)
     assert other.predicted(300) == pytest.approx(np.exp(7.0) * one.predicted(300), rel=1e-6)
 
 

@@ -13,7 +13,7 @@ from meanfield.gallery.figure import draw
 from meanfield.gallery.statement import Statement
 
 case = mf.load_case("growth_circle", {"initial": {"kind": "uniform"}, "attention.beta": 4, "time.end": 1.5})
-found = mf.limit(case, n=[64, 256], seeds=100, intervals=3, progress=False)
+found = mf.limit(case, n=[64, 256], seeds=100, intervals=3, progress=False).limit
 
 # %%
 # Both coordinates of the mean token have the same distribution. The growth of the variance depends little on the seeds.

@@ -13,7 +13,7 @@ from meanfield.gallery.statement import Statement
 
 center = [{"center": [1.0, 0.0], "concentration": 1.0}]
 case = mf.load_case("growth_circle", {"initial": {"kind": "von_mises_fisher", "components": center}, "time.end": 0.2})
-found = mf.limit(case, n=[16, 64, 256], seeds=150, observables=["x"], intervals=1, progress=False)
+found = mf.limit(case, n=[16, 64, 256], seeds=150, observables=["x"], intervals=1, progress=False).limit
 
 STATEMENT = Statement(
     text="W₁ from n independent tokens to the density is proportional to n^{−1/2} on the circle, β = 5",
