@@ -155,7 +155,10 @@ export_options = (
     overwrite("an existing PATH"),
 )
 tokens = option(
-    "--tokens", "N", "also predict the time at which N uniform tokens break the symmetry", type=_integer(10**9)
+    "--tokens",
+    "N",
+    "also predict the time at which N uniform tokens break the symmetry (default: none)",
+    type=_integer(10**9),
 )
 _degree = _integer(MAX_DEGREE, "an integer")
 branch_options = (

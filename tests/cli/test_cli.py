@@ -74,8 +74,11 @@ def calls(monkeypatch: pytest.MonkeyPatch) -> Calls:
     calls = Calls()
     monkeypatch.setitem(sys.modules, "meanfield.running", calls)
     monkeypatch.setitem(sys.modules, "meanfield.figures.figure", calls)
-    stability = SimpleNamespace(report=lambda case: f"beta is {case.attention.beta}")
-    monkeypatch.setitem(sys.modules, "meanfield.analysis.stability_report", stability)
+    report = "beta is {}, tokens {}"
+    stability = SimpleNamespace(
+        stability=lambda case, tokens: SimpleNamespace(report=report.format(case.attention.beta, tokens))
+    )
+    monkeypatch.setitem(sys.modules, "meanfield.results.theory", stability)
     info = SimpleNamespace(describe=calls.describe, format_text=lambda facts: "text of " + facts["path"])
     monkeypatch.setitem(sys.modules, "meanfield.analysis.info", info)
     return calls
@@ -324,7 +327,10 @@ def test_plot_prints_the_figure_that_it_wrote(calls: Calls, capsys: pytest.Captu
 
 def test_stability_prints_the_report(calls: Calls, capsys: pytest.CaptureFixture[str]) -> None:
     assert main(["stability", "mine.toml", "--set", "attention.beta=5"]) == 0
-    assert capsys.readouterr().out == "beta is 5.0\n"
+    assert main(["stability", "mine.toml", "--tokens", "100"]) == 0
+    first, second = capsys.readouterr().out.splitlines()
+    assert first == "beta is 5.0, tokens None"
+    assert second.endswith("tokens 100")
 
 
 def test_cases_lists_names_times_and_titles(capsys: pytest.CaptureFixture[str]) -> None:
