@@ -36,4 +36,5 @@ def main() -> None:
         options.page.write_text(text, "utf-8")
 
 
-main()
+if __name__ == "__main__":
+    main()
