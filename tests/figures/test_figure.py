@@ -317,7 +317,7 @@ def test_energy_has_the_unit_that_its_file_says(tmp_path: Path, scale: float, sc
 
 
 def test_ticks_are_plain_numbers_or_powers_with_one_factor() -> None:
-    axis = Figure().subplots().yaxis
+    axis = Figure().subplots(subplot_kw={"yscale": "log"}).yaxis
     for low, high, value, text in [
         (0.01, 500.0, 0.1, "0.1"),
         (1e-9, 1.0, 1e-6, "$10^{-6}$"),
@@ -326,6 +326,7 @@ def test_ticks_are_plain_numbers_or_powers_with_one_factor() -> None:
         label_decades(axis, low, high)
         assert axis.get_major_formatter()(value, 0) == text
     label_decades(axis, 1e-6, 9e-5)
+    axis.axes.set_ylim(1e-6, 9e-5)
     assert [axis.get_minor_formatter()(value, 0) for value in (2e-6, 4e-6)] == [r"$2 \times 10^{-6}$", ""]
     label_decades(axis, 1e-2, 1.0)
     assert axis.get_minor_formatter()(0.02, 0) == "", "two decades need no more labels"
