@@ -15,9 +15,9 @@ from meanfield.gallery.table import ENTRIES, FOLDER, name_of
 
 PACKAGES = {"meanfield", "solvers"}
 FAST = (  # a fast entry of each topic
-    "causal/nearest_key", "exact/massless_tracer", "growth/fastest_mode", "layer_norm/pre_equiangular",
-    "merging/antipodal_counterexample", "noise/critical_coupling", "pde/onsager", "phases/hardmax",
-    "repulsion/triangle", "sinkhorn/growth", "unbounded/two_tokens_on_the_line", "values/diagonal",
+    "agreement/central_limit_circle", "causal/nearest_key", "exact/massless_tracer", "growth/fastest_mode",
+    "layer_norm/pre_equiangular", "merging/antipodal_counterexample", "noise/critical_coupling", "pde/onsager",
+    "phases/hardmax", "repulsion/triangle", "sinkhorn/growth", "unbounded/two_tokens_on_the_line", "values/diagonal",
 )  # fmt: skip
 
 
