@@ -164,7 +164,9 @@ def limit(options: argparse.Namespace) -> int:
         )
     print_result(options, lambda: as_dict(found), lambda: found.report)
     if options.output is not None:
-        print(found.plot(options.output))
+        from meanfield.figures.comparison.token_numbers import plot_limit
+
+        print(plot_limit(found, options.output))
     return 0
 
 
@@ -183,7 +185,9 @@ def escape(options: argparse.Namespace) -> int:
         found = simulate(case, n, options.seeds, options.jobs, options.start, progress=not options.quiet)
     print_result(options, lambda: as_dict(found), lambda: found.report)
     if options.output is not None:
-        print(found.plot(options.output))
+        from meanfield.figures.escape_times import plot_escape
+
+        print(plot_escape(found, options.output))
     if found.interrupted:
         raise Interrupted("interrupted; the numbers are those of the systems that were simulated")
     return 0

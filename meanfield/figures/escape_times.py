@@ -12,6 +12,7 @@ from meanfield.figures.run_data import BLUE, GREEN, VERMILION
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
+    from matplotlib.figure import Figure, SubFigure
 
     from meanfield.results.escapes import Escape
 
@@ -20,8 +21,13 @@ _HIGHEST = 4.0  # barrier nΔF/κ at the end of the axis without simulations
 
 def plot_escape(found: Escape, figure: str | Path) -> Path:
     """Draw mean times of escape to ``figure`` (.png, .pdf or .svg) and return the path."""
-    layout = {"figsize": (6.4, 4.2), "layout": "constrained"}
-    return write_figure(figure, lambda drawing: draw_escape(found, drawing.add_subplot()), **layout)
+    layout = {"figsize": found.drawing_size, "layout": "constrained"}
+    return write_figure(figure, lambda drawing: compose_escape(found, drawing), **layout)
+
+
+def compose_escape(found: Escape, figure: Figure | SubFigure) -> None:
+    """Draw mean times of escape on an empty ``figure``."""
+    draw_escape(found, figure.add_subplot())
 
 
 def draw_escape(found: Escape, ax: Axes) -> None:

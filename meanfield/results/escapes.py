@@ -2,16 +2,15 @@
 
 from __future__ import annotations
 
-import html
 from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from numbers import Integral
-from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, ClassVar
 
 import numpy as np
 
+from meanfield.analysis.drawn import Drawn
 from meanfield.analysis.escapes.barrier import Barrier, barrier_between
 from meanfield.analysis.escapes.reduction import Reduction, reduction_of
 from meanfield.analysis.escapes.replicas import STEP, TokenSystem
@@ -26,7 +25,7 @@ from meanfield.runtime.signals import stop_on_signal
 from meanfield.sweeping.local_pool import cores
 
 if TYPE_CHECKING:
-    from pandas import DataFrame
+    from xarray import Dataset
 
     from meanfield.case.case import Case
 
@@ -34,10 +33,11 @@ SEEDS = 64
 _BARRIERS = (0.9, 1.6, 2.3, 3.0)  # nΔF/κ of the default n: few escapes above take minutes
 _UNTIL = 4.0  # simulated time of a system over the predicted mean time; 2 % have not escaped then
 _FEWEST = 10  # tokens
+_COLUMNS = ("systems", "escaped", "mean_time", "lower", "upper", "predicted", "asymptotic")
 
 
 @dataclass(frozen=True, eq=False, repr=False)
-class Escape:
+class Escape(Drawn):
     """Escape of n tokens from a metastable density, as returned by :func:`~meanfield.escape`.
 
     ``repr`` is ``report``. Intervals have a confidence of 95 %. An escape is the first passage of the length of the
@@ -79,6 +79,9 @@ class Escape:
     threshold: float
     times: tuple[WaitingTime, ...]
     interrupted: bool
+
+    drawing: ClassVar = "meanfield.figures.escape_times:compose_escape"
+    drawing_size: ClassVar = (6.4, 4.2)
 
     @property
     def barrier(self) -> float:
@@ -131,39 +134,23 @@ class Escape:
         """Return the text that ``meanfield escape`` prints."""
         return report_of(self)
 
-    def to_dataframe(self) -> DataFrame:
-        """Return a table with one row for each n: systems, escapes, mean time with its interval, predicted times."""
-        from pandas import DataFrame
-
-        return DataFrame(_rows(self)).set_index("n")
-
-    def plot(self, figure: str | Path) -> Path:
-        """Draw the logarithms of simulated and predicted mean times over n, and return the path.
-
-        Parameters
-        ----------
-        figure : str or Path
-            File to write: .png, .pdf or .svg.
+    def to_xarray(self) -> Dataset:
+        """Return the systems, escapes, mean times with intervals, and predicted times over ``n`` as a Dataset.
 
         Returns
         -------
-        Path
-            The file.
-
-        Raises
-        ------
-        FileError
-            If the suffix is unknown or the file cannot be written.
+        xarray.Dataset
+            Variables over ``n``; the attributes barrier, threshold and start.
         """
-        from meanfield.figures.escape_times import plot_escape
+        from xarray import Dataset
 
-        return plot_escape(self, figure)
+        rows = _rows(self)
+        columns = {name: ("n", [row[name] for row in rows]) for name in _COLUMNS}
+        attributes = {"barrier": self.barrier, "threshold": self.threshold, "start": self.start}
+        return Dataset(columns, {"n": [one.n for one in self.times]}, attributes)
 
     def __repr__(self) -> str:
         return self.report
-
-    def _repr_html_(self) -> str:
-        return f"<pre>{html.escape(self.report)}</pre>"
 
 
 def escape(

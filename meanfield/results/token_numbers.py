@@ -2,16 +2,15 @@
 
 from __future__ import annotations
 
-import html
 from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from numbers import Integral, Real
-from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, ClassVar
 
 import numpy as np
 
+from meanfield.analysis.drawn import Drawn
 from meanfield.analysis.token_numbers.cases import density_case, token_case
 from meanfield.analysis.token_numbers.density import DensityRun
 from meanfield.analysis.token_numbers.predicted import coordinates, predicted_variance, refusal_of_prediction
@@ -35,7 +34,6 @@ from meanfield.sections.formula import formula_problem
 from meanfield.simulation import validate_setup
 
 if TYPE_CHECKING:
-    from matplotlib.figure import Figure
     from numpy.typing import NDArray
     from pandas import DataFrame
     from xarray import Dataset
@@ -48,7 +46,7 @@ MIN_SEEDS = 3  # for the variance without one seed
 
 
 @dataclass(frozen=True, eq=False, repr=False)
-class Limit:
+class Limit(Drawn):
     """Tokens at several numbers n beside their density: ``found.limit`` of the Dataset of :func:`~meanfield.limit`.
 
     ``repr`` is ``report``. Intervals have a confidence of 95 %.
@@ -114,12 +112,11 @@ class Limit:
     tolerance: float
     rate: float
 
+    drawing: ClassVar = "meanfield.figures.comparison.token_numbers:compose"
+    drawing_size: ClassVar = (10.0, 6.4)
+
     def __repr__(self) -> str:
         return self.report
-
-    def _repr_html_(self) -> str:
-        """Return the report as HTML."""
-        return f"<pre>{html.escape(self.report)}</pre>"
 
     @cached_property
     def report(self) -> str:
@@ -256,23 +253,6 @@ class Limit:
         found = self.to_xarray()
         columns = ["distance", "fluctuations", "fluctuations_low", "fluctuations_high", "predicted"]
         return found.assign(distance=found.distance.mean("seed"))[columns].to_dataframe()
-
-    def plot(self, path: str | Path | None = None) -> Figure | Path:
-        """Draw the distances and fluctuations over time, the exponent, and the final numbers of clusters.
-
-        Parameters
-        ----------
-        path : str or Path, optional
-            File to write, .png, .pdf or .svg; None for a figure of Matplotlib.
-
-        Returns
-        -------
-        matplotlib.figure.Figure or Path
-            The figure, or the path of the file.
-        """
-        from meanfield.figures.comparison.token_numbers import figure_of, plot_limit
-
-        return figure_of(self) if path is None else plot_limit(self, path)
 
 
 def limit_of_dataset(data: Dataset) -> Limit:

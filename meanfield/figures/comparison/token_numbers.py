@@ -8,18 +8,17 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from meanfield.figures.axes import label_decades
-from meanfield.figures.figure import STYLE, WIDTH, write_figure
+from meanfield.figures.figure import write_figure
 from meanfield.figures.run_data import BLACK, BLUE, GREEN, ORANGE, PURPLE, SKY, VERMILION
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
-    from matplotlib.figure import Figure
+    from matplotlib.figure import Figure, SubFigure
 
     from meanfield.results.token_numbers import Limit
 
 COLORS = (BLUE, VERMILION, GREEN, PURPLE, ORANGE, SKY)
 MAX_OBSERVABLES = 3  # panels of fluctuations in a row
-HEIGHT = 6.4  # inches
 
 
 def plot_limit(found: Limit, figure: str | Path) -> Path:
@@ -27,21 +26,10 @@ def plot_limit(found: Limit, figure: str | Path) -> Path:
 
     Raises FileError for an unknown suffix, and if the folder of the figure is missing or read-only.
     """
-    return write_figure(figure, lambda drawing: compose(found, drawing), figsize=(WIDTH, HEIGHT))
+    return write_figure(figure, lambda drawing: compose(found, drawing), figsize=found.drawing_size)
 
 
-def figure_of(found: Limit) -> Figure:
-    """Return the figure of tokens beside their density."""
-    import matplotlib
-    from matplotlib import pyplot
-
-    with matplotlib.rc_context(STYLE):
-        figure: Figure = pyplot.figure(figsize=(WIDTH, HEIGHT), layout="constrained")
-        compose(found, figure)
-    return figure
-
-
-def compose(found: Limit, figure: Figure) -> None:
+def compose(found: Limit, figure: Figure | SubFigure) -> None:
     """Draw tokens beside their density into an empty figure."""
     above, below = figure.subfigures(2, 1, squeeze=False)[:, 0]
     over_time, over_n, clusters = above.subplots(1, 3, width_ratios=(1.3, 1, 1))
