@@ -65,7 +65,7 @@ def test_tokens_that_attend_to_what_is_opposite(mesh, beta, normalization, build
     attention = Attention(mesh, beta, normalization, include_radial=True)
     if normalization == "sinkhorn" and beta == -400.0:
         if build is density_smooth:
-            with pytest.raises(Unbalanced, match="scalings reach over"):
+            with pytest.raises(Unbalanced, match="scalings range over"):
                 attention.output(density)
         return
     found = attention.output(density)
