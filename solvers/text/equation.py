@@ -138,8 +138,7 @@ def _has_time(tree: ast.expr) -> bool:
 
 def _check_scalar(evaluator: Evaluator, field: str, tree: ast.expr, fields: Sequence[str]) -> None:
     """Raise ValueError if the right side of an equation is no field, by an evaluation where all fields are 1."""
-    with np.errstate(all="ignore"):
-        value = evaluator.value(tree, 0.0, dict.fromkeys(fields, np.ones(evaluator.mesh.cells)))
+    value = evaluator.value(tree, 0.0, dict.fromkeys(fields, np.ones(evaluator.mesh.cells)))
     if isinstance(value, tuple):
         raise ValueError(f"dt({field}) = {ast.unparse(tree)} is a vector, expected a number or a field")
 

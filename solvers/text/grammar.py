@@ -25,8 +25,8 @@ OPERATORS = {  # number of arguments of each
 }  # fmt: skip
 COORDINATES = ("x", "y", "z")
 _ARGUMENTS = {**dict.fromkeys(POINTWISE, 1), **dict.fromkeys(TWO_ARGUMENTS, 2), **OPERATORS}
-_MAX_LENGTH = 5000  # characters of a text
-_LEFT = re.compile(r"dt\(\s*([A-Za-z_]\w*)\s*\)")
+_MAX_LENGTH, _MAX_DEPTH = 5000, 200  # characters of an expression; operations within each other, such as a + b + …
+_LEFT = re.compile(r"dt\(\s*([^\W\d]\w*)\s*\)")
 _ALLOWED = (
     ast.BinOp, ast.UnaryOp, ast.Call, ast.Name, ast.Constant, ast.List, ast.Load,
     ast.Add, ast.Sub, ast.Mult, ast.Div, ast.Pow, ast.USub, ast.UAdd,
@@ -63,11 +63,21 @@ def parse_expression(text: str) -> ast.expr:
         raise ValueError(f"{text[:40]!r}…: expected at most {_MAX_LENGTH} characters")
     try:
         tree = ast.parse(text.replace("^", "**"), mode="eval").body
-        for node in ast.walk(tree):
-            _check_node(text, node)
     except (SyntaxError, RecursionError, MemoryError):
         raise ValueError(f"{text!r}: expected an expression such as 'u - u**3'") from None
+    if _is_deeper(tree, _MAX_DEPTH):
+        raise ValueError(f"{text[:40]!r}…: expected at most {_MAX_DEPTH} operations within each other")
+    for node in ast.walk(tree):
+        _check_node(text, node)
     return tree
+
+
+def _is_deeper(tree: ast.expr, depth: int) -> bool:
+    """Return whether nodes of a tree lie more than ``depth`` levels below its root."""
+    level: list[ast.AST] = [tree]
+    for _ in range(depth):
+        level = [child for node in level for child in ast.iter_child_nodes(node)]
+    return bool(level)
 
 
 def _check_node(text: str, node: ast.AST) -> None:

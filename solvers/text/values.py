@@ -101,7 +101,8 @@ class Evaluator:
         integrals, whose matrices would be full.
         """
         axes = dict(zip("xyz", self.mesh.centers.T, strict=False))
-        return _Evaluation(self, {"pi": np.pi, "t": time, **axes, **self.parameters, **fields}).of(tree)
+        with np.errstate(all="ignore"):  # steps check that rates are finite
+            return _Evaluation(self, {"pi": np.pi, "t": time, **axes, **self.parameters, **fields}).of(tree)
 
     def convolution(self, kernel: ast.expr) -> Any:
         """Return the convolution with a kernel: of the distance r, or of c = ⟨x, y⟩ on a circle or a sphere."""
@@ -162,9 +163,9 @@ class _Evaluation:
             case ast.Constant(value=number):
                 return np.float64(number)  # type: ignore[arg-type]  # the grammar has checked it
             case ast.Name(id=name):
-                if name not in self.names:
-                    kinds = {"c": "of circles and spheres", "r": "of other meshes"}
-                    raise ValueError(f"{name}: a name of kernels {kinds[name]}")
+                if name not in self.names:  # within a kernel; other names are checked before
+                    place = "the distance r" if "r" in self.names else "the cosine c"
+                    raise ValueError(f"{name}: expected a kernel of {place} and of parameters that are numbers")
                 return self.names[name]
             case ast.List(elts=parts):
                 return tuple(self._scalar(part) for part in parts)

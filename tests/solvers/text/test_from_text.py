@@ -5,7 +5,7 @@ import pickle
 import numpy as np
 import pytest
 
-from solvers import Robin, Value, Wall, box, circle, from_text, interval, solve, sphere, triangles
+from solvers import NonFinite, Robin, Value, Wall, box, circle, from_text, interval, solve, sphere, triangles
 from solvers.text.equation import condition_from_text
 from solvers.text.grammar import POINTWISE, parse_expression
 from solvers.text.operators import Operators
@@ -219,7 +219,8 @@ REFUSED = {
     "dt(u) = z": "z: unknown name",
     "dt(u) = exp": "exp: unknown name",
     "dt(u) = r": "r: unknown name",
-    "dt(u) = convolve(c, u)": "c: a name of kernels of circles",
+    "dt(u) = convolve(c, u)": "c: expected a kernel of the distance r",
+    "dt(u) = convolve(exp(-x), u)": "x: expected a kernel of the distance r",
     "dt(u) = u.real": "expected numbers, names",
     "dt(u) = __import__('os')": "no function",
     "dt(u) = (lambda: 1)()": "no function",
@@ -230,6 +231,8 @@ REFUSED = {
     "dt(u) = 1 +": "expected an expression such as",
     f"dt(u) = {'(' * 500}u{')' * 500}": "expected an expression such as",
     f"dt(u) = {'1+' * 3000}u": "expected at most 5000 characters",
+    f"dt(u) = {'1+' * 2000}u": "expected at most 200 operations",
+    f"dt(u) = {'-' * 400}u": "expected",
     "dt(u) = grad(u)": "is a vector",
     "dt(u) = exp(grad(u))": "is a vector",
     "dt(u) = div(u)": "expected a vector of 1 component(s)",
@@ -311,6 +314,13 @@ def test_a_pulse_in_a_text_is_not_missed():
     equation = from_text("dt(u) = laplace(u) + exp(-((t - 0.7)/0.002)**2)", LINE)
     found = solve(equation, np.zeros(40), (0.0, 1.0)).u[-1]
     np.testing.assert_allclose(found, 0.002 * np.sqrt(np.pi), rtol=1e-3)
+
+
+@pytest.mark.filterwarnings("error")
+@pytest.mark.parametrize("text", ["1/ρ", "log(ρ) + 1/0*ρ", "1e400*ρ"])
+def test_rates_that_are_not_finite_end_the_run(text):
+    with pytest.raises(NonFinite, match="at time 0"):
+        solve(from_text(f"dt(ρ) = {text}", LINE), np.zeros(40), (0.0, 1.0))
 
 
 def test_equations_can_be_pickled():
