@@ -142,7 +142,8 @@ def test_hand_over_is_marked_and_mergers_are_samples(tmp_path):
     assert 0 <= file.attributes["hand_over_angle"] < 0.01  # a tenth of a cell's width, 2π/64
     clusters, mass = file.diagnostics["clusters"], file.diagnostics["cluster_mass"]
     assert list(np.unique(clusters)) == [1, 2, 3]
-    assert len(file.sample_times) == 41 + 2  # samples of the schedule, and one at each of two mergers
+    assert len(file.sample_times) == 41 + 2 + 2  # of the schedule, at two mergers, and at two contacts of atoms
+    assert list(np.unique(file.diagnostics["atoms"])) == [0, 1, 2, 3]
     assert np.abs(np.nansum(mass, axis=1) - 1).max() < 1e-12
     assert np.nanmax(np.abs(file.density(-1) @ file.cell_areas - 1)) < 1e-12
 
