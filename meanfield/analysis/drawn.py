@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import html
 import io
+from abc import ABC, abstractmethod
 from base64 import b64encode
 from typing import TYPE_CHECKING, ClassVar
 
@@ -17,7 +18,7 @@ if TYPE_CHECKING:
 DPI = 80  # of figures in a notebook
 
 
-class Drawn:
+class Drawn(ABC):
     """Result with the methods ``plot``, ``to_xarray`` and ``to_dataframe``, whose figure a notebook shows.
 
     A subclass names the function (result, figure) that draws the figure as ``drawing``, "module:function", and its size
@@ -27,6 +28,7 @@ class Drawn:
     drawing: ClassVar[str]
     drawing_size: ClassVar[tuple[float, float]]
 
+    @abstractmethod
     def to_xarray(self) -> Dataset:
         """Return the numbers of the result as a Dataset with coordinates and names.
 
@@ -35,7 +37,6 @@ class Drawn:
         xarray.Dataset
             A variable for each quantity.
         """
-        raise NotImplementedError
 
     def to_dataframe(self) -> DataFrame:
         """Return the numbers of the result as a table.

@@ -25,7 +25,7 @@ from .grammar import (
     summands,
 )
 from .operators import Operators
-from .terms import LinearPart, Rates, Sums, is_linear
+from .terms import LinearPart, Rates, Summand, Sums, is_linear
 from .values import Evaluator
 
 _NORMAL = "dn"  # outward normal derivative, in conditions on the boundary
@@ -109,27 +109,44 @@ def from_text(
     names, linear, rest = tuple(trees), [], []
     for field, tree in trees.items():
         _check_scalar(evaluator, field, tree, names)
-        parts = summands(tree)
-        stiff = [is_linear(evaluator, part, field, names) for _, part in parts]
-        if not any(
-            is_call(node, each)
-            for (_, part), one in zip(parts, stiff, strict=True)
-            if one
-            for node in ast.walk(part)
-            for each in OPERATORS
-        ):
-            stiff = [False] * len(parts)  # without an operator nothing is stiff
-        linear.append([part for part, one in zip(parts, stiff, strict=True) if one])
-        rest.append([part for part, one in zip(parts, stiff, strict=True) if not one])
-    constant = not any(map(_has_time, trees.values())) and not any(
-        callable(g := getattr(condition, "g", None)) and (not isinstance(g, Data) or _has_time(g.tree))
-        for of_field in evaluator.operators.boundaries.values()
-        for condition in of_field.values()
-    )
+        stiff, others = _split(evaluator, field, tree, names)
+        linear.append(stiff)
+        rest.append(others)
+    constant = not any(map(_has_time, trees.values())) and not _has_changing_data(evaluator.operators)
     terms: list[Any] = [Rates(Sums(evaluator, names, rest, constant))] if any(rest) else []
     if any(linear):
         terms.append(LinearPart(Sums(evaluator, names, linear, constant)))
     return Equation(host, terms)
+
+
+def _split(
+    evaluator: Evaluator, field: str, tree: ast.expr, fields: Sequence[str]
+) -> tuple[list[Summand], list[Summand]]:
+    """Return the summands of an equation that are linear in its field, and the others.
+
+    Without an operator among the linear summands nothing is stiff, and all are returned as others.
+    """
+    linear: list[Summand] = []
+    rest: list[Summand] = []
+    for sign, part in summands(tree):
+        (linear if is_linear(evaluator, part, field, fields) else rest).append((sign, part))
+    if not any(_has_operator(part) for _, part in linear):
+        return [], summands(tree)
+    return linear, rest
+
+
+def _has_operator(tree: ast.expr) -> bool:
+    return any(is_call(node, each) for node in ast.walk(tree) for each in OPERATORS)
+
+
+def _has_changing_data(operators: Operators) -> bool:
+    """Return whether data of a condition on the boundary may depend on the time."""
+    for conditions in operators.boundaries.values():
+        for condition in conditions.values():
+            g = getattr(condition, "g", None)
+            if _has_time(g.tree) if isinstance(g, Data) else callable(g):
+                return True
+    return False
 
 
 def _has_time(tree: ast.expr) -> bool:
@@ -177,8 +194,10 @@ def condition_from_text(
     if text.strip() == "wall":
         return Wall()
     left, equals, right = text.partition("=")
-    form = re.fullmatch(rf"(?:({_NORMAL})\(\s*{field}\s*\)\s*)?(?:\+?\s*(?:(.+?)\s*\*)?\s*{field})?", left.strip())
-    if not equals or form is None or not left.strip():
+    slope = re.match(rf"{_NORMAL}\(\s*{field}\s*\)\s*(\+|$)", left.strip())
+    value = left.strip()[slope.end() :].strip() if slope else left.strip()
+    factor = re.fullmatch(rf"(?:(.+?)\s*\*\s*)?{field}", value)
+    if not equals or (factor is None and (slope is None or value)):
         raise ValueError(
             f"boundary {text!r}: expected 'wall', '{field} = 1', 'dn({field}) = 0' or 'dn({field}) + 2*{field} = 1'"
         )
@@ -187,11 +206,10 @@ def condition_from_text(
         raise ValueError(f"boundary {text!r}: expected an expression of t, x, y, z and parameters, without operators")
     check_names({left.strip(): tree}, {"t", "pi", *COORDINATES[: mesh.ambient_dimension], *parameters})
     data = Data(Evaluator(Operators(mesh, {}), parameters), tree)
-    has_value = left.strip().endswith(field) and not left.strip().endswith(")")
-    number = 1.0 if form[2] is None else _number(form[2], parameters)
-    if form[1] is None:
-        return Value(data) if number == 1.0 else Robin(number, 0.0, data)
-    return Robin(number if has_value else 0.0, 1.0, data)
+    number = 0.0 if factor is None else 1.0 if factor[1] is None else _number(factor[1], parameters)
+    if slope is None and number == 1.0:
+        return Value(data)
+    return Robin(number, 0.0 if slope is None else 1.0, data)
 
 
 def _number(text: str, parameters: Mapping[str, Any]) -> float:

@@ -4,13 +4,16 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from statistics import NormalDist
 
 import numpy as np
 
 from solvers.mesh.mesh import Floats
 
 LEVEL = 0.95  # of confidence
-_NORMAL = 1.959963984540054  # half-width of the interval of a normal variable at LEVEL, in standard deviations
+_NORMAL = NormalDist().inv_cdf(
+    (1 + LEVEL) / 2
+)  # half-width of the interval of a normal variable at LEVEL, in standard deviations
 
 
 @dataclass(frozen=True)
