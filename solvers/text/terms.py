@@ -41,7 +41,10 @@ class Sums:
         return found
 
     def matrices(self, time: float, rows: Floats) -> list[Any]:
-        """Return the derivative (cells, cells) of each sum by its own field, without convolutions and integrals."""
+        """Return the derivative (cells, cells) of each sum by its own field, without convolutions and integrals.
+
+        Infinite slopes, as of the root of 0, count as 0: nonlinear systems are only preconditioned by the matrices.
+        """
         from scipy.sparse import csr_array
 
         values, found = dict(zip(self.fields, rows, strict=True)), []
@@ -49,6 +52,7 @@ class Sums:
             matrix = csr_array((rows.shape[1],) * 2)
             for sign, part in parts:
                 matrix = matrix + sign * derivative(self.evaluator, part, time, values, name)
+            matrix.data[~np.isfinite(matrix.data)] = 0.0
             found.append(matrix)
         return found
 
