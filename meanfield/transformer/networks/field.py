@@ -4,8 +4,10 @@
 
 L is the three-point Laplacian of tokens at unit distance, closed or periodic; V_h = O_h W_h. By layer norm, as in
 meanfield/model/layer_norm.py: post, y = u on the unit sphere, N y = y/|y|, and diffusion on the sphere; pre, y = u/|u|,
-N = 1; peri, like pre with s = |A + F|; none, y = u, N = 1. Without the residual (1 − γτ)u is omitted. A domain
-``particles`` with a section [sequence] has the same layers: tests/support/field_case.py.
+N = 1; peri, like pre with s = |A + F|; none, y = u, N = 1. Without the residual (1 − γτ)u is omitted.
+Training applies dropout to (α Σ … + W σ)/s.
+
+A domain ``particles`` with a section [sequence] has the same layers: tests/support/field_case.py.
 
 The form is that of Zhang and Zhou (2408.09523), from the abstract of the paper. A third party's replication prints
 u ← u + τ_k(D_k Lu + MLP(u) + MHA(u)) with learned τ_k and D_k: the same terms with periodic ends, except for an
@@ -60,6 +62,7 @@ class FieldLayer(nn.Module):
         super().__init__()
         self.network, self.causal, self.matrices = network, causal, matrices
         self.periodic = pde.ends == "periodic"
+        self.dropout = nn.Dropout(network.dropout)
         self.pattern = pattern_of(network, causal, self.periodic)
         self.coefficients = nn.ParameterDict(
             {name: nn.Parameter(torch.tensor(getattr(pde, name), dtype=torch.float64)) for name in COEFFICIENTS}
@@ -71,7 +74,7 @@ class FieldLayer(nn.Module):
         output, weights = self._output(u)
         if self.network.layer_norm == "peri":
             output = normalize(output, dim=-1, eps=NEGLIGIBLE)
-        moved = step * output
+        moved = step * self.dropout(output)
         if self.network.residual:
             moved = moved + (1 - (0.0 if self.on_sphere else gate) * step) * u
         if self.on_sphere:

@@ -9,6 +9,7 @@ import torch
 from torch import Tensor, nn
 
 from meanfield.transformer.networks.field import FieldNetwork
+from meanfield.transformer.networks.initialization import initialize
 from meanfield.transformer.networks.section import TrainingCase
 from meanfield.transformer.networks.standard import Transformer, sinusoidal
 
@@ -56,15 +57,17 @@ class TokenNetwork(nn.Module):
         )  # drawn for any kind of positions, so that one seed gives one body
         known = sinusoidal(shape.length, d) if kind == "sinusoidal" else torch.zeros_like(drawn)
         self.positions = nn.Parameter(drawn if kind == "learned" else known, kind == "learned")
+        self.dropout = nn.Dropout(case.network.dropout)
         self.body = BODIES[case.network.kind](case)
         self.head = nn.Linear(d, shape.classes)
+        initialize(self.body.layers, case.network.initialization)
 
     def forward(self, inputs: Tensor, trace: Trace | None = None) -> Tensor:
         return self.read(self.pass_layers(self.embed(inputs), trace))
 
     def embed(self, inputs: Tensor) -> Tensor:
         """Return the states (batch, n, d) before the first layer: embeddings of the inputs plus positions."""
-        return self.body.begin(self.embedding(inputs) + self.positions[: inputs.shape[1]])
+        return self.body.begin(self.dropout(self.embedding(inputs) + self.positions[: inputs.shape[1]]))
 
     def pass_layers(self, states: Tensor, trace: Trace | None = None) -> Tensor:
         """Return the states (batch, n, d) after the last layer; record states and attention weights in ``trace``."""
@@ -89,15 +92,16 @@ class TokenNetwork(nn.Module):
 
 
 def build(case: TrainingCase, shape: Shape, seed: int | None = None) -> TokenNetwork:
-    """Return a new network with random weights, drawn from ``seed`` (None: the seed of the case).
+    """Return a new network with random weights, drawn from ``seed`` (None: the seed of the case), without dropout.
 
     Weights are drawn in float32 for either precision, and constants of the case are computed in float64, so that each
-    number is rounded at most once. PyTorch's global random state is unchanged.
+    number is rounded at most once. PyTorch's global random state is unchanged. The mode of the network is that of
+    evaluation; a step of training turns dropout on.
     """
     with torch.random.fork_rng(devices=[]):
         torch.manual_seed(case.training.seed if seed is None else seed)
         network = TokenNetwork(case, shape)
-    return network.to(getattr(torch, case.training.precision))
+    return network.to(getattr(torch, case.training.precision)).eval()
 
 
 def traced(network: TokenNetwork, inputs: Tensor) -> tuple[Tensor, Trace]:

@@ -76,8 +76,11 @@ def read_training(path: str | Path) -> Fit:
             names = _require_shapes(file, case, task, Path(path).stat().st_size)
             datasets = {name: dataset_of(file, name)[()] for name in names}
             attributes = {name: str(file.attrs[name]) for name in ("training_case", "stop_reason")}
-            if DIGEST in file.attrs and file.attrs[DIGEST] != _digest(attributes, datasets):  # not in old files
-                raise FileError(f"{path}: damaged: its history or weights differ from the written ones")
+            if DIGEST in file.attrs:
+                if file.attrs[DIGEST] != _digest(attributes, datasets):
+                    raise FileError(f"{path}: damaged: its history or weights differ from the written ones")
+            else:  # files of early versions
+                _require_finite(datasets)
             fit = begin(case, task)
             _read_into(fit, datasets, attributes["stop_reason"])
     except OSError as error:
@@ -113,6 +116,13 @@ def _require_shapes(file: h5py.File, case: TrainingCase, task: Task, size: int) 
         if name in shapes and dataset.shape != shapes[name]:
             raise ValueError(f"{name} has shape {dataset.shape}, the network of its case {shapes[name]}")
     return [*SETS, *shapes]
+
+
+def _require_finite(datasets: Mapping[str, Floats]) -> None:
+    """Raise ValueError if a weight or a moment of Adam is not finite."""
+    for name, values in datasets.items():
+        if name not in SETS and not np.isfinite(values).all():
+            raise ValueError(f"{name} has values that are not finite")
 
 
 def _digest(attributes: Mapping[str, str], datasets: Mapping[str, Floats]) -> str:

@@ -19,6 +19,7 @@ from meanfield.sections.section import Count, Key, NotNegative, Positive, Proble
 
 SIDES = {"digits": 8, "stripes": 8, "mnist": 28}  # pixels on a side of an image
 Part = Annotated[float, Meta(gt=0, lt=1)]
+Fraction = Annotated[float, Meta(ge=0, lt=1)]
 
 
 class Network(Section, frozen=True):
@@ -39,6 +40,8 @@ class Network(Section, frozen=True):
     attention: bool = True
     pattern: Pattern | None = None
     feed_forward: bool = True
+    dropout: Fraction = 0.0
+    initialization: Literal["default", "small", "scaled", "orthogonal"] = "default"
 
     about: ClassVar = {
         "kind": Key("the standard Transformer, or the PDE network", "pde"),
@@ -53,6 +56,12 @@ class Network(Section, frozen=True):
         "attention": Key("false: layers without attention", False),
         "pattern": Key("sparse attention of tokens in their order: a window, global and random tokens", {"local": 3}),
         "feed_forward": Key("false: layers without the feed-forward network", False),
+        "dropout": Key("fraction of embeddings, and of each part's output, that training sets to 0", 0.1),
+        "initialization": Key(
+            "initial weights of the layers: default; small, N(0, 0.02²); scaled, output matrices by 1/√(2 layers); "
+            "orthogonal",
+            "scaled",
+        ),
     }
 
 
@@ -112,13 +121,16 @@ class Data(Section, frozen=True):
 class Training(Section, frozen=True):
     """Section [training] of a training file: settings of Adam with decoupled weight decay.
 
-    The rate warms up over 5 % of all steps, then follows half a cosine.
+    The rate warms up over ``warm_up`` steps, or 5 % of all steps, then follows half a cosine.
     """
 
     epochs: Count = 20
     batch: Count = 64
     rate: Positive = 3e-3
     weight_decay: NotNegative = 0.01
+    warm_up: Annotated[int, Meta(ge=0)] | None = None
+    clip: Positive | None = None
+    label_smoothing: Fraction = 0.0
     seed: Seed = 0
     explosion: Positive = 1e4
     precision: Literal["float32", "float64"] = "float32"
@@ -129,8 +141,11 @@ class Training(Section, frozen=True):
         "batch": Key("examples in a step", 64),
         "rate": Key("largest learning rate", 3e-3),
         "weight_decay": Key("decoupled weight decay", 0.01),
+        "warm_up": Key("steps over which the rate increases linearly (default: 5 % of all steps)", 100),
+        "clip": Key("largest norm of the whole gradient, which is scaled down to it (default: no limit)", 1.0),
+        "label_smoothing": Key("part of a label's probability that is spread evenly over all classes", 0.1),
         "seed": Key("seed of the initial weights and of the order of examples", 1),
-        "explosion": Key("root mean square of a layer's state, or gradient norm, at which training stops", 1e4),
+        "explosion": Key("root mean square of a state, or gradient norm unless clipped, at which training stops", 1e4),
         "precision": Key("number format", "float64"),
         "threads": Key("threads of PyTorch: several slow down small networks, and change the last digits of sums", 2),
     }

@@ -6,7 +6,9 @@
     none   x ← x + A(x) ,          x ← x + F(x)
 
 A = W_O concat_h softmax(Q_h K_hᵀ/√d_h) V_h with biases, F(x) = W σ(Ux + b) + c; without the residual "x +" is omitted.
-Vaswani and others (1706.03762); pre: Xiong and others (2002.04745); peri: Kim and others (2502.02732).
+Training applies dropout to A and F (peri: to N'A and N'F).
+Vaswani and others (1706.03762), also for dropout; pre: Xiong and others (2002.04745);
+peri: Kim and others (2502.02732).
 """
 
 from __future__ import annotations
@@ -102,6 +104,7 @@ class TransformerLayer(nn.Module):
     def __init__(self, network: Network, causal: bool) -> None:
         super().__init__()
         self.scheme, self.residual = network.layer_norm, network.residual
+        self.dropout = nn.Dropout(network.dropout)
         self.attention = SelfAttention(network, causal) if network.attention else None
         self.feed_forward = FeedForwardNetwork(network) if network.feed_forward else None
         self.norms = nn.ModuleList(_norm(network, network.layer_norm != "none") for _ in range(2))
@@ -120,7 +123,7 @@ class TransformerLayer(nn.Module):
         return x if self.scheme == "post" else self.norms[part](x)
 
     def _after(self, x: Tensor, output: Tensor, part: int) -> Tensor:
-        output = self.outer_norms[part](output)
+        output = self.dropout(self.outer_norms[part](output))
         moved = x + output if self.residual else output
         return self.norms[part](moved) if self.scheme == "post" else moved
 

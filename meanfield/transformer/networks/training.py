@@ -1,13 +1,16 @@
 """Training of a network by Adam: history by step and epoch, and detection of explosions.
 
 A step depends only on the weights, Adam's moments and the number of the step: the order of examples is drawn from the
-seed and the number of the epoch. Training therefore continues from a checkpoint bit for bit.
+seed and the number of the epoch, dropout from the seed and the number of the step. Training therefore continues from a
+checkpoint bit for bit.
 """
 
 from __future__ import annotations
 
 import math
-from collections.abc import Callable
+import sys
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
@@ -32,9 +35,9 @@ class History:
     Attributes
     ----------
     loss : (steps,) list
-        Cross entropy of each batch, in nats.
+        Cross entropy of each batch, in nats, with the labels smoothed by ``training.label_smoothing``.
     gradient_norm : (steps, parts) list
-        Norm of the gradient by the weights of each part: embedding, each layer, head.
+        Norm of the gradient, before clipping, by the weights of each part: embedding, each layer, head.
     state_norm : (steps, layers + 1) list
         Root mean square of the states before the first layer and after each layer.
     train_loss : (epochs + 1,) list
@@ -141,9 +144,12 @@ def train(fit: Fit, until: int | None = None, after_epoch: Callable[[Fit], None]
     return fit
 
 
-def loss_of(logits: Tensor, labels: Tensor) -> Tensor:
-    """Return the mean cross entropy, in nats, of logits (..., classes) for labels (...)."""
-    return torch.nn.functional.cross_entropy(logits.flatten(0, -2), labels.flatten())
+def loss_of(logits: Tensor, labels: Tensor, smoothing: float = 0.0) -> Tensor:
+    """Return the mean cross entropy, in nats, of logits (..., classes) for labels (...).
+
+    A part ``smoothing`` of the probability of each label is spread evenly over all classes.
+    """
+    return torch.nn.functional.cross_entropy(logits.flatten(0, -2), labels.flatten(), label_smoothing=smoothing)
 
 
 def parts_of(network: TokenNetwork) -> dict[str, list[torch.nn.Parameter]]:
@@ -157,7 +163,7 @@ def parts_of(network: TokenNetwork) -> dict[str, list[torch.nn.Parameter]]:
 
 def rate_at(step: int, steps: int, training: Training) -> float:
     """Return the learning rate of step number ``step`` of ``steps``: linear warm-up, then half a cosine to 0."""
-    warm = max(round(WARM_UP * steps), 1)
+    warm = max(round(WARM_UP * steps), 1) if training.warm_up is None else training.warm_up
     if step < warm:
         return training.rate * (step + 1) / warm
     return training.rate * 0.5 * (1 + math.cos(math.pi * (step - warm) / max(steps - warm, 1)))
@@ -175,34 +181,50 @@ def _step(fit: Fit, chosen: Tensor) -> str:
     history, training = fit.history, fit.case.training
     step, steps = len(history.loss), training.epochs * math.ceil(len(fit.task.train) / training.batch)
     trace = Trace([], [])
-    loss = loss_of(fit.network(fit.task.train.inputs[chosen], trace), fit.task.train.labels[chosen])
+    with dropout_of(fit.network, training.seed, step):
+        logits = fit.network(fit.task.train.inputs[chosen], trace)
+    loss = loss_of(logits, fit.task.train.labels[chosen], training.label_smoothing)
     fit.optimizer.zero_grad()
     loss.backward()  # type: ignore[no-untyped-call]
     norms = {name: _norm(parameters) for name, parameters in parts_of(fit.network).items()}
     history.loss.append(loss.item())
     history.gradient_norm.append(list(norms.values()))
     history.state_norm.append([_root_mean_square(states) for states in trace.states])
-    found = _explosion(history, list(norms), training.explosion)
+    found = _explosion(history, list(norms), training)
     if found:
         return f"exploded at step {step}: {found}"
+    if training.clip is not None:
+        torch.nn.utils.clip_grad_norm_(fit.network.parameters(), training.clip, foreach=False)
     for group in fit.optimizer.param_groups:
         group["lr"] = rate_at(step, steps, training)
     fit.optimizer.step()
     return ""
 
 
-def _explosion(history: History, parts: list[str], limit: float) -> str:
+@contextmanager
+def dropout_of(network: TokenNetwork, seed: int, step: int) -> Iterator[None]:
+    """Turn on dropout, drawn from the seed and the number of the step; PyTorch's global random state is restored."""
+    with torch.random.fork_rng(devices=[]):
+        torch.manual_seed(int(np.random.default_rng([seed, step]).integers(2**63)))
+        network.train()
+        yield
+        network.eval()
+
+
+def _explosion(history: History, parts: list[str], training: Training) -> str:
     """Return a phrase on the explosion in the last step, "" if all states, gradients and the loss are within limits.
 
+    Gradients that training clips have no limit, but must be finite.
     The phrase names the first layer whose state exceeds the limit, else the loss that is not finite, else the part of
     the network with the largest gradient.
     """
     states, gradients = history.state_norm[-1], history.gradient_norm[-1]
     for layer, size in enumerate(states):
-        if not size <= limit:
+        if not size <= training.explosion:
             return f"layer {layer}, root mean square of the state {size:.3g}"
     if not math.isfinite(history.loss[-1]):
         return f"head, loss {history.loss[-1]:.3g}"
+    limit = training.explosion if training.clip is None else sys.float_info.max
     large = [k for k, size in enumerate(gradients) if not size <= limit]
     if not large:
         return ""

@@ -11,9 +11,10 @@ torch = pytest.importorskip("torch")
 from meanfield.case.errors import CaseError  # noqa: E402
 from meanfield.cli.parser import main  # noqa: E402
 from meanfield.transformer.networks.data import task_of  # noqa: E402
+from meanfield.transformer.networks.network import build  # noqa: E402
 from meanfield.transformer.networks.saved import read_training, write_training  # noqa: E402
 from meanfield.transformer.networks.section import TrainingCase, load_training, parse_training, to_toml  # noqa: E402
-from meanfield.transformer.networks.training import begin, parts_of, rate_at, train  # noqa: E402
+from meanfield.transformer.networks.training import begin, dropout_of, parts_of, rate_at, train  # noqa: E402
 from solvers.io.run_file import FileError  # noqa: E402
 
 SMALL = [
@@ -33,7 +34,10 @@ def fitted(*overrides, until=None):
 
 @pytest.mark.parametrize("kind", ["transformer", "pde"])
 def test_training_goes_on_bit_for_bit(kind, tmp_path):
-    more = (f"network.kind={kind}", "pde.coefficients=learned", "network.positions=learned")
+    more = (
+        f"network.kind={kind}", "pde.coefficients=learned", "network.positions=learned", "network.dropout=0.2",
+        "network.initialization=small", "training.clip=0.5", "training.warm_up=7", "training.label_smoothing=0.1",
+    )  # fmt: skip
     whole, path = fitted(*more), tmp_path / "part.h5"
     write_training(path, fitted(*more, until=1))
     resumed = train(read_training(path))
@@ -131,6 +135,105 @@ def test_the_rate_warms_up_and_falls_to_nothing():
     assert rate_at(100, 100, own) == pytest.approx(0, abs=1e-15)
 
 
+def test_the_rate_warms_up_over_the_given_steps():
+    own = TrainingCase().replace(["training.warm_up=20", "training.rate=0.5"]).training
+    np.testing.assert_allclose([rate_at(k, 100, own) for k in range(21)], [*np.arange(1, 21) / 40, 0.5], rtol=1e-15)
+    assert rate_at(60, 100, own) == pytest.approx(0.25)  # half a cosine, at its middle
+    without = TrainingCase().replace(["training.warm_up=0"]).training
+    assert rate_at(0, 100, without) == without.rate
+
+
+def one_step(*overrides):
+    """Return a training after its first step, and a network with its initial weights."""
+    case = small("training.precision=float64", "training.batch=400", "training.epochs=1", *overrides)
+    task = task_of(case)
+    return train(begin(case, task)), begin(case, task).network
+
+
+def test_label_smoothing_is_that_of_torch_and_of_its_formula():
+    """Smoothed labels have the probability ε/c in each of c classes, and 1 − ε more in their own."""
+    fit, network = one_step("training.label_smoothing=0.3")
+    logits, labels = network(fit.task.train.inputs), fit.task.train.labels
+    torchs = torch.nn.CrossEntropyLoss(label_smoothing=0.3)(logits, labels)
+    assert fit.history.loss[0] == pytest.approx(torchs.item(), rel=1e-13)
+    target = 0.7 * torch.nn.functional.one_hot(labels, 4).double() + 0.3 / 4
+    assert fit.history.loss[0] == pytest.approx(-(target * logits.log_softmax(-1)).sum(-1).mean().item(), rel=1e-13)
+    plain = torch.nn.functional.cross_entropy(network(fit.task.test.inputs), fit.task.test.labels)
+    assert fit.history.test_loss[0] == pytest.approx(plain.item(), rel=1e-13)  # measures are not smoothed
+
+
+@pytest.mark.parametrize("limit", [0.01, 1e3])
+def test_clipping_is_that_of_torch(limit):
+    fit, network = one_step(f"training.clip={limit}", "training.warm_up=0")
+    optimizer = torch.optim.AdamW(network.parameters(), lr=fit.case.training.rate, weight_decay=0.01)
+    order = np.random.default_rng([0, 0]).permutation(len(fit.task.train))
+    torch.nn.functional.cross_entropy(network(fit.task.train.inputs[order]), fit.task.train.labels[order]).backward()
+    norm = torch.nn.utils.clip_grad_norm_(network.parameters(), limit)
+    assert np.linalg.norm(fit.history.gradient_norm[0]) == pytest.approx(float(norm), rel=1e-12)  # before clipping
+    optimizer.step()
+    for ours, theirs in zip(fit.network.parameters(), network.parameters(), strict=True):
+        moment = fit.optimizer.state[ours]["exp_avg"] if ours in fit.optimizer.state else torch.zeros(())
+        expected = 0.1 * theirs.grad if theirs.grad is not None else torch.zeros(())
+        assert torch.allclose(moment, expected, rtol=1e-10, atol=1e-16)
+        assert torch.allclose(ours, theirs, rtol=0, atol=1e-10)
+
+
+def test_clipped_gradients_have_no_limit():
+    large = ("training.explosion=1e-3", "network.layer_norm=pre")
+    assert "exploded" in fitted(*large, until=1).stopped
+    states = fitted(until=1).history.state_norm
+    limit = f"training.explosion={2 * np.max(states)}"  # above all states; gradients below 1e-12 of it are clipped
+    assert not fitted(limit, "training.clip=1e-9", until=1).stopped
+
+
+@pytest.mark.parametrize("kind", ["transformer", "pde"])
+def test_dropout_keeps_the_mean_of_a_part_and_follows_the_step(kind):
+    """The mean over masks of x/(1 − p), dropped with probability p, is x; its standard error is |x|√(p/(1 − p)/m)."""
+    case = small(f"network.kind={kind}", "network.dropout=0.4", "training.precision=float64", "network.layers=1",
+                 "network.layer_norm=none", "network.feed_forward=false")  # fmt: skip
+    task = task_of(case)
+    network, masks = build(case, task.shape), 4000
+    states = network.embed(task.test.inputs[:1]).detach()
+    layer = network.body.layers[0]
+    assert torch.equal(layer(states)[0], layer(states)[0])  # measures are without dropout
+    part = layer(states)[0] - states
+    with torch.no_grad(), dropout_of(network, 0, 7):
+        first = layer(states)[0] - states
+        drawn = layer(states.expand(masks, -1, -1))[0] - states
+    with torch.no_grad(), dropout_of(network, 0, 7):
+        assert torch.equal(layer(states)[0] - states, first)
+    with torch.no_grad(), dropout_of(network, 0, 8):
+        assert not torch.equal(layer(states)[0] - states, first)
+    error = part.abs() * np.sqrt(0.4 / 0.6 / masks)
+    assert ((drawn.mean(dim=0) - part[0]).abs() <= 5 * error[0] + 1e-12).all()
+    zero = (drawn == 0).double().mean()
+    assert float(zero) == pytest.approx(0.4, abs=5 * np.sqrt(0.24 / drawn.numel()))
+
+
+@pytest.mark.parametrize("kind", ["transformer", "pde"])
+def test_initial_weights_have_their_law(kind):
+    size = ("network.dimension=64", "network.width=128", "network.layers=3", f"network.kind={kind}")
+
+    def weights(name):
+        case = small(*size, f"network.initialization={name}")
+        layers = build(case, task_of(case).shape).body.layers
+        return {name: p.detach().double() for name, p in layers.named_parameters()}
+
+    default, few, scaled, orthogonal = (weights(name) for name in ("default", "small", "scaled", "orthogonal"))
+    for name, matrix in default.items():
+        if matrix.ndim < 2:
+            assert not name.endswith("bias") or not (few[name].any() or orthogonal[name].any())
+            assert torch.equal(scaled[name], matrix)
+            continue
+        is_output = bool({"output", "outer"} & set(name.split(".")))
+        torch.testing.assert_close(scaled[name], matrix / np.sqrt(6) if is_output else matrix, rtol=1e-6, atol=0)
+        assert float(few[name].std()) == pytest.approx(0.02, rel=5 / np.sqrt(2 * matrix.numel()))
+        for one in orthogonal[name] if matrix.ndim == 3 else [orthogonal[name]]:
+            torch.testing.assert_close(
+                torch.linalg.svdvals(one), torch.ones(min(one.shape)).double(), atol=1e-5, rtol=0
+            )
+
+
 REFUSED = {
     "network.heads=5": "network.heads = 5: expected a divisor of network.dimension = 8",
     "network.layer=5": "network.layer: unknown key; did you mean \"layers\"?",
@@ -143,6 +246,11 @@ REFUSED = {
     "network.attention=false network.feed_forward=false": "network.feed_forward = false: expected true",
     "data.file=text.txt": "data.file = \"text.txt\": only allowed with data.kind",
     "training.rate=-1": "training.rate = -1: expected a number > 0",
+    "network.dropout=1": "network.dropout = 1: expected a number >= 0 and < 1",
+    "training.warm_up=-1": "training.warm_up = -1: expected",
+    "training.clip=0": "training.clip = 0: expected a number > 0",
+    "training.label_smoothing=1": "training.label_smoothing = 1: expected a number >= 0 and < 1",
+    "network.initialization=tiny": 'network.initialization = "tiny": expected',
 }  # fmt: skip
 
 
@@ -267,6 +375,11 @@ def _broadcast(file: h5py.File) -> None:
     file[name] = row
 
 
+def _not_a_number(file: h5py.File) -> None:
+    file[_weight(file)][...] = np.nan
+    del file.attrs["digest"]
+
+
 def _many_layers(file: h5py.File) -> None:
     text = file.attrs["training_case"]
     assert text.count("layers = 2\n") == 1
@@ -280,6 +393,7 @@ def _many_layers(file: h5py.File) -> None:
         (_linked, "is a link to another place"),
         (_large, "more than the file can hold"),
         (_changed, "differ from the written ones"),
+        (_not_a_number, "has values that are not finite"),
         (_broadcast, r"head\.weight has shape \(1, 8\), the network of its case"),
         (_many_layers, r"state_norm has shape \(0, 3\), the network of its case 1000000000 layers"),
     ],
