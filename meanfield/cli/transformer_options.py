@@ -89,7 +89,7 @@ experiment_names = (
     option("training", "TRAINING", "a training file, or a shipped one (default: digits)", nargs="?", default="digits"),
 )
 experiment_options = (
-    number("seeds", 3, "number of networks of each kind"),
+    number("seeds", 5, "number of networks of each kind"),
     number("jobs", 1, "number of processes, for the experiment stabilizers only"),
     option("--dask", "ADDRESS", "host:port of a Dask scheduler whose workers train (stabilizers only)"),
 )

@@ -175,7 +175,7 @@ def experiment(
     training: str | Path | TrainingCase = "digits",
     *,
     overrides: Overrides = (),
-    seeds: int = 3,
+    seeds: int = 5,
     jobs: int = 1,
     dask: str | None = None,
     show: Printer = print_nothing,
@@ -191,7 +191,8 @@ def experiment(
     overrides : mapping or sequence of str
         Keys of the training file, like {"training.epochs": 5} or ["training.epochs=5"].
     seeds : int
-        Number of networks of each kind; at least 2 for attention.
+        Number of networks of each kind; at least 2 for attention. Intervals of the tables are those of a mean over
+        seeds.
     jobs : int
         Processes that train the networks of the experiment stabilizers, which alone accepts more than 1. Not with
         ``dask``.

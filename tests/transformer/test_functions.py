@@ -144,7 +144,7 @@ def test_experiment_gives_the_numbers_of_the_command(name, tmp_path, capsys):
     assert main(arguments) == 0
     printed, lines = capsys.readouterr().out, []
     outcome = mf.transformer.experiment(name, overrides=BRIEF, seeds=1, show=lines.append)
-    assert len(lines) == (2 if name == "information" else 0)
+    assert len(lines) == (4 if name == "information" else 0)
     assert_same_outcomes(pickle.loads(pickle.dumps(outcome)), path, printed, tmp_path)
 
 

@@ -1,11 +1,15 @@
 """Attention maps of the two networks, compared with each other and with controls.
 
-    p    (n, n) mean over heads of the attention weights of a layer, for one example
+    p    (n, n) attention weights of a layer, for one example: of one head, or the mean over heads
     cosine(p, q) = Σ p_ij q_ij / (|p| |q|) ,     KL(p, q) = (1/n) Σ_ij p_ij log(p_ij/q_ij)
 
 p is the map of the Transformer of one seed. q is the map of the PDE network, the same map with its columns shuffled row
-by row, the uniform map, or the map of a Transformer of another seed. Intervals: 95 % of bootstrap resamples of
-examples, of all seeds together.
+by row, the uniform map, or the map of the Transformer of the next seed. Maps of heads are compared head by head, after
+the permutation of q's heads in each layer that maximizes the cosine, for the controls as well. Means over heads are
+nearly uniform where heads are not, so that they resemble each other more than the maps of heads.
+
+Whether a network needs attention is measured by its accuracy with uniform attention, and by that of a network trained
+without attention.
 """
 
 from __future__ import annotations
@@ -17,13 +21,15 @@ import torch
 from matplotlib.figure import Figure
 
 from meanfield.analysis.text import table
-from meanfield.transformer.experiments.subjects import STATES, Subjects
+from meanfield.transformer.experiments.statistics import describe, describe_difference, mean_and_half_width
+from meanfield.transformer.experiments.subjects import AXES, KINDS, NO_ATTENTION, STATES, Subjects
 from meanfield.transformer.labelled import Labelled, Outcome, coordinates
 from meanfield.transformer.networks.network import TokenNetwork, traced
+from meanfield.transformer.networks.training import loss_and_accuracy
 from solvers.mesh.mesh import Floats
 
 EXAMPLES = 128
-RESAMPLES = 1000
+MAPS = ("mean over heads", "by head")
 OTHERS = ("pde", "pde, shuffled", "uniform", "other seed")
 SOURCE_COSINE, SOURCE_KL = 0.9870, 0.0144  # values that the sources print for their pair of networks
 SCALES = np.array([0.0, 0.1, 0.2, 0.5, 1.0, 2.0, 5.0, 10.0])  # factors of the logits, in both untrained networks
@@ -33,24 +39,23 @@ def attention_maps(subjects: Subjects) -> Outcome:
     """Return the cosine and the divergence between attention maps of the Transformer and of other networks or controls.
 
     The other maps are those of the PDE network, shuffled or uniform ones, and those of another seed. Both measures are
-    by state (untrained, trained), pair of maps and layer, with bootstrap intervals; for untrained networks also by a
-    factor of the logits.
+    by kind of map (mean over heads, by head), state (untrained, trained), pair of maps, seed and layer; for untrained
+    networks also by a factor of the logits. The accuracy is given for uniform attention as well.
     """
     inputs = subjects.inputs(EXAMPLES)
-    values = _compare_maps(subjects, inputs)  # measure, state, pair, seed, layer, example
-    means, intervals = values.mean(axis=(3, 5)), bootstrap(values)
-    scaled = _compare_scaled_maps(subjects, inputs)
-    pairs = ("state", "pair", "layer")
+    values, scaled = _compare_maps(subjects, inputs), _compare_scaled_maps(subjects, inputs)
+    dims, examples = ("map", "state", "pair", "seed", "layer"), subjects.task.test
+    uniform_accuracy = subjects.measure(lambda network: loss_and_accuracy(with_logits(network, 0.0), examples)[1])
     arrays = {
         **subjects.coordinates(),
-        **coordinates(pair=OTHERS, bound=["2.5 %", "97.5 %"]),
+        "accuracy_uniform": Labelled(AXES, uniform_accuracy, "fraction of correct answers with uniform attention"),
+        **coordinates(map=MAPS, pair=OTHERS, scaled_pair=["pde", "uniform"]),
         "scale": Labelled(("scale",), SCALES, "factor of the logits of untrained networks"),
     }
     for k, (name, long_name) in enumerate(MEASURES.items()):
-        arrays[name] = Labelled(pairs, means[k], long_name)
-        arrays[f"{name}_interval"] = Labelled((*pairs, "bound"), intervals[k], f"bootstrap interval of the {long_name}")
-        arrays[f"{name}_scaled"] = Labelled(("scaled_pair", "scale"), scaled[k], f"{long_name}, untrained, over layers")
-    arrays |= coordinates(scaled_pair=["pde", "uniform"])
+        arrays[name] = Labelled(dims, values[k], long_name)
+        scaled_name = f"{long_name}, untrained, mean over heads and layers"
+        arrays[f"{name}_scaled"] = Labelled(("scaled_pair", "scale", "seed"), scaled[k], scaled_name)
     return Outcome(arrays, _summary, _draw)
 
 
@@ -68,17 +73,18 @@ def compare_maps(p: Floats, q: Floats) -> Floats:
     return np.stack([product, (p * ratio).sum(axis=-1).mean(axis=-1)])
 
 
-def bootstrap(values: Floats) -> Floats:
-    """Return bootstrap intervals (2, state, pair, layer, bound) of the mean of two measures over seeds and examples.
+def matched_heads(p: Floats, q: Floats) -> Floats:
+    """Return attention maps q (layers, examples, heads, n, n) with their heads in the order most similar to those of p.
 
-    ``values`` (2, state, pair, seed, layer, example) are cosine and divergence of pairs of attention maps. The bounds
-    are the 2.5 and 97.5 % quantiles.
+    The order, one for each layer, maximizes the sum over heads of the cosine, averaged over examples.
     """
-    gathered = np.moveaxis(values, 3, -2).reshape(*values.shape[:3], values.shape[4], -1)
-    random = np.random.default_rng(0)
-    chosen = random.integers(0, gathered.shape[-1], (RESAMPLES, gathered.shape[-1]))
-    means = np.stack([gathered[..., one].mean(axis=-1) for one in chosen])
-    return np.moveaxis(np.quantile(means, [0.025, 0.975], axis=0), 0, -1)
+    from scipy.optimize import linear_sum_assignment
+
+    found = np.empty_like(q)
+    for layer, (ours, theirs) in enumerate(zip(p, q, strict=True)):
+        cosines = compare_maps(ours[:, :, None], theirs[:, None])[0].mean(axis=0)
+        found[layer] = theirs[:, linear_sum_assignment(cosines, maximize=True)[1]]
+    return found
 
 
 def uniform(p: Floats) -> Floats:
@@ -100,43 +106,48 @@ def shuffled(p: Floats) -> Floats:
 
 
 def maps_of(network: TokenNetwork, inputs: torch.Tensor) -> Floats:
-    """Return the attention weights of a network on inputs, averaged over heads: (layers, examples, n, n)."""
+    """Return the attention weights of a network on inputs: (layers, examples, heads, n, n)."""
     _, trace = traced(network, inputs)
-    return np.stack([w.mean(dim=1).double().numpy() for w in trace.weights if w is not None])
+    return np.stack([w.double().numpy() for w in trace.weights if w is not None])
 
 
 def _compare_maps(subjects: Subjects, inputs: torch.Tensor) -> Floats:
-    """Return cosine and divergence of attention maps, (measure, state, pair, seed, layer, example).
+    """Return cosine and divergence of attention maps, (measure, map, state, pair, seed, layer).
 
     A pair is the Transformer and the PDE network, its shuffled maps, uniform maps, or another seed.
     """
     rows = []
     for state in range(len(STATES)):
-        ours, theirs = (
-            [maps_of(s.states[state], inputs) for s in subjects.of(kind)] for kind in ("transformer", "pde")
-        )
+        ours, theirs = ([maps_of(s.states[state], inputs) for s in subjects.of(kind)] for kind in KINDS)
         pairs = [
-            [compare_maps(p, q) for p, q in zip(ours, others, strict=True)]
+            [_compare_layers(p, q) for p, q in zip(ours, others, strict=True)]
             for others in (theirs, map(shuffled, theirs), map(uniform, ours), [*ours[1:], ours[0]])
         ]
         rows.append(pairs)
-    return np.moveaxis(np.array(rows), 3, 0)
+    return np.moveaxis(np.array(rows), (3, 4), (0, 1))
+
+
+def _compare_layers(p: Floats, q: Floats) -> Floats:
+    """Return cosine and divergence (measure, map, layers) of attention maps p and q (layers, examples, heads, n, n).
+
+    The measures are means over examples: of the means over heads, and by head.
+    """
+    means, by_head = compare_maps(p.mean(axis=2), q.mean(axis=2)), compare_maps(p, matched_heads(p, q))
+    return np.stack([means.mean(axis=-1), by_head.mean(axis=(-2, -1))], axis=1)
 
 
 def _compare_scaled_maps(subjects: Subjects, inputs: torch.Tensor) -> Floats:
-    """Return cosine and divergence of attention maps of untrained networks with scaled logits: (measure, pair, scale).
+    """Return cosine and divergence of attention maps of untrained networks with scaled logits.
 
-    A pair is the Transformer and the PDE network, or uniform maps. The measures are means over seeds, layers and
-    examples.
+    The array is (measure, pair, scale, seed). A pair is the Transformer and the PDE network, or uniform maps. The maps
+    are means over heads, the measures means over layers and examples.
     """
-    found = np.empty((2, 2, len(SCALES)))
+    found = np.empty((2, 2, len(SCALES), len(subjects.seeds)))
     for k, scale in enumerate(SCALES):
-        ours, theirs = (
-            np.stack([maps_of(with_logits(s.untrained, scale), inputs) for s in subjects.of(kind)])
-            for kind in ("transformer", "pde")
-        )
-        for pair, other in enumerate((theirs, uniform(ours))):
-            found[:, pair, k] = compare_maps(ours, other).mean(axis=(1, 2, 3))
+        for j, pair in enumerate(zip(*(subjects.of(kind) for kind in KINDS), strict=True)):
+            p, q = (maps_of(with_logits(one.untrained, scale), inputs).mean(axis=2) for one in pair)
+            found[:, 0, k, j] = compare_maps(p, q).mean(axis=(1, 2))
+            found[:, 1, k, j] = compare_maps(p, uniform(p)).mean(axis=(1, 2))
     return found
 
 
@@ -153,65 +164,90 @@ def with_logits(network: TokenNetwork, scale: float) -> TokenNetwork:
 def _describe_factors(scaled: Floats, pair: int) -> str:
     """Return a phrase with the factors of the logits up to which two attention maps are as similar as published.
 
-    ``scaled`` (measure, pair, scale) are cosine and divergence of the maps.
+    ``scaled`` (measure, pair, scale, seed) are cosine and divergence of the maps, whose means over seeds count.
     """
-    alike = SCALES[(scaled[0, pair] >= SOURCE_COSINE) & (scaled[1, pair] <= SOURCE_KL)]
+    cosine, divergence = scaled[:, pair].mean(axis=-1)
+    alike = SCALES[(cosine >= SOURCE_COSINE) & (divergence <= SOURCE_KL)]
     return f"up to {alike.max():g} times their logits" if len(alike) else "at no scale of their logits"
 
 
-def _numbers(found: Outcome) -> tuple[Floats, ...]:
-    """Return the measures of attention maps in ``found`` as arrays: means, intervals, and means by factor of logits.
+def _numbers(found: Outcome) -> tuple[Floats, Floats]:
+    """Return the measures of attention maps as two arrays: by layer, and by factor of the logits.
 
-    The shapes are (measure, state, pair, layer), the same with bounds, and (measure, pair, scale).
+    The shapes are (measure, map, state, pair, seed, layer) and (measure, pair, scale, seed).
     """
-    return tuple(np.stack([found[f"{name}{kind}"] for name in MEASURES]) for kind in ("", "_interval", "_scaled"))
+    by_layer, scaled = (np.stack([found[f"{name}{end}"] for name in MEASURES]) for end in ("", "_scaled"))
+    return by_layer, scaled
 
 
 def _summary(found: Outcome) -> str:
-    means, intervals, scaled = _numbers(found)
+    by_layer, scaled = _numbers(found)
+    by_seed = by_layer.mean(axis=-1)  # over layers
+    columns = [f"{measure}, {kind}" for measure in MEASURES for kind in MAPS]
     rows = [
-        [STATES[s], OTHERS[p], *(_cell(means[m, s, p], intervals[m, s, p]) for m in range(2))]
+        [STATES[s], OTHERS[p], *(describe(by_seed[m, k, s, p]) for m in range(len(MEASURES)) for k in range(len(MAPS)))]
         for s in range(len(STATES))
         for p in range(len(OTHERS))
     ]
+    differences = [
+        [STATES[s], f"pde − {OTHERS[p]}",
+         *(describe_difference(by_seed[m, k, s, 0], by_seed[m, k, s, p]) for m in range(len(MEASURES))
+           for k in range(len(MAPS)))]
+        for s in range(len(STATES)) for p in range(1, len(OTHERS))
+    ]  # fmt: skip
     return "\n".join([
-        table(["state", "Transformer and", "cosine, over layers", "divergence"], rows),
+        table(["state", "Transformer and", *columns], rows),
+        "",
+        table(["state", "difference paired by seed", *columns], differences),
         f"The sources' cosine {SOURCE_COSINE:g} and divergence {SOURCE_KL:g} are reached by untrained networks "
         f"{_describe_factors(scaled, 0)}, and by the uniform map instead of the PDE network's "
         f"{_describe_factors(scaled, 1)}.",
+        "",
+        table(["network", "accuracy", "with uniform attention", "trained without attention", "loss without"],
+              _accuracies(found)),
     ])  # fmt: skip
 
 
-def _cell(mean: Floats, interval: Floats) -> str:
-    low, high = interval.mean(axis=0)
-    return f"{mean.mean():.4f} [{low:.4f}, {high:.4f}]"
+def _accuracies(found: Outcome) -> list[list[str]]:
+    """Return the rows of the table of accuracies of trained networks with attention, and without in two ways."""
+    names, trained = list(found["network"]), STATES.index("trained")
+    accuracy, with_uniform = found["accuracy"][:, trained], found["accuracy_uniform"][:, trained]
+    rows = []
+    for i, kind in enumerate(KINDS):
+        row = [kind, describe(accuracy[i]), describe(with_uniform[i])]
+        if f"{kind}{NO_ATTENTION}" in names:
+            without = accuracy[names.index(f"{kind}{NO_ATTENTION}")]
+            rows.append([*row, describe(without), describe_difference(accuracy[i], without)])
+        else:
+            rows.append([*row, "–", "–"])
+    return rows
 
 
 def _draw(figure: Figure, found: Outcome) -> None:
     """Draw the measures by layer, untrained and trained, and by the scale of the logits."""
-    means, intervals, scaled = _numbers(found)
-    figure.set_size_inches(11.0, 6.6)
-    axes = figure.subplots(2, 3, sharey="row")
+    by_layer, scaled = _numbers(found)
+    figure.set_size_inches(14.0, 6.6)
+    axes = figure.subplots(2, 4, sharey="row")
     source = (SOURCE_COSINE, SOURCE_KL)
+    columns = (("untrained", 0, 0), ("trained", 0, 1), ("trained, by head", 1, 1))
     for m, (name, long_name) in enumerate(MEASURES.items()):
-        for s, state in enumerate(STATES):
-            layers = np.arange(means.shape[3]) + 1
+        for ax, (words, kind, state) in zip(axes[m], columns, strict=False):
+            layers = np.arange(by_layer.shape[-1]) + 1
             for p, other in enumerate(OTHERS):
-                shift = 0.06 * (p - 1.5)
-                low, high = np.abs(intervals[m, s, p].T - means[m, s, p])
-                axes[m, s].errorbar(layers + shift, means[m, s, p], (low, high), marker="o", ms=3, lw=1, label=other)
-            axes[m, s].set(xlabel="layer", title=f"{name}, {state}")
-            axes[m, s].set_xticks(layers)
+                mean, half_width = mean_and_half_width(by_layer[m, kind, state, p], axis=0)
+                ax.errorbar(layers + 0.06 * (p - 1.5), mean, half_width, marker="o", ms=3, lw=1, label=other)
+            ax.set(xlabel="layer", title=f"{name}, {words}", xticks=layers)
         for p, other in enumerate(("pde", "uniform")):
-            shown = np.where(scaled[m, p] > 0, scaled[m, p], np.nan)  # a divergence of 0 has no logarithm
-            axes[m, 2].plot(SCALES, shown, marker="o", ms=3, lw=1, label=other)
-        axes[m, 2].set(xlabel="factor of all logits", title=f"{name}, untrained, scaled logits")
-        axes[m, 2].set_xscale("symlog", linthresh=0.1)
+            mean, half_width = mean_and_half_width(scaled[m, p])
+            shown = np.where(mean > 0, mean, np.nan)  # a divergence of 0 has no logarithm
+            axes[m, 3].errorbar(SCALES, shown, half_width, marker="o", ms=3, lw=1, label=other)
+        axes[m, 3].set(xlabel="factor of all logits", title=f"{name}, untrained, scaled logits")
+        axes[m, 3].set_xscale("symlog", linthresh=0.1)
         axes[m, 0].set_ylabel(long_name, fontsize=8)
         if name == "divergence":
             axes[m, 0].set_yscale("log")
         for ax in axes[m]:
             ax.axhline(source[m], color="0.5", ls=":", lw=1, label="value of the sources")
-    for ax in axes[0, ::2]:
+    for ax in axes[0, ::3]:
         ax.legend(fontsize=7, frameon=False)
     figure.tight_layout()

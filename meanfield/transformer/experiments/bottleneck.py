@@ -13,7 +13,8 @@ In expectation over examples the mutual information I(X; T), in nats, lies betwe
 
     I(T; Y) ≥ H(Y) − E log 1/q(y_i|t_i) ,     q(y|t_i) = Σ_{j≠i, y_j=y} p(t_i|x_j) / Σ_{j≠i} p(t_i|x_j)
 
-for any distribution q that is independent of example i (Barber and Agakov 2003).
+for any distribution q that is independent of example i (Barber and Agakov 2003). Controls: networks without attention,
+and labels in random order, of which T has no information.
 """
 
 from __future__ import annotations
@@ -28,7 +29,8 @@ from scipy.special import logsumexp
 
 from meanfield.analysis.text import table
 from meanfield.running import Printer
-from meanfield.transformer.experiments.drawing import NAMES, mean_and_spread
+from meanfield.transformer.experiments.drawing import NAMES
+from meanfield.transformer.experiments.statistics import describe
 from meanfield.transformer.experiments.subjects import KINDS, train_subjects
 from meanfield.transformer.labelled import Labelled, Outcome
 from meanfield.transformer.networks.network import traced
@@ -75,7 +77,7 @@ def _log_densities(means: Floats, noise: float, seed: int) -> Floats:
 
 
 NOISE = 1.0
-MEASURES = ("input, lower", "input, upper", "labels")
+MEASURES = ("input, lower", "input, upper", "labels", "shuffled labels")
 
 
 def bottleneck(case: TrainingCase, seeds: tuple[int, ...], show: Printer) -> Outcome:
@@ -85,16 +87,16 @@ def bottleneck(case: TrainingCase, seeds: tuple[int, ...], show: Printer) -> Out
     """
     found: dict[tuple[str, int], list[Floats]] = {}
 
-    def measure(fit: Fit) -> None:
-        subject = fit.case.network.kind, fit.case.training.seed
-        found.setdefault(subject, []).append(informations(fit))
+    def measure(name: str, fit: Fit) -> None:
+        found.setdefault((name, fit.case.training.seed), []).append(informations(fit))
 
     subjects = train_subjects(case, seeds, show, measure)
     epochs = max(map(len, found.values()))
-    values = np.full((len(KINDS), len(seeds), epochs, *found[KINDS[0], seeds[0]][0].shape), np.nan)
-    for i, kind in enumerate(KINDS):
+    first = found[subjects.names[0], seeds[0]][0]
+    values = np.full((len(subjects.names), len(seeds), epochs, *first.shape), np.nan)
+    for i, name in enumerate(subjects.names):
         for j, seed in enumerate(seeds):
-            rows = found[kind, seed]
+            rows = found[name, seed]
             values[i, j, : len(rows)] = rows
     dims = ("network", "seed", "epoch", "layer")
     most = float(np.log(len(subjects.task.train)))
@@ -103,48 +105,50 @@ def bottleneck(case: TrainingCase, seeds: tuple[int, ...], show: Printer) -> Out
         "input_lower": Labelled(dims, values[..., 0], "lower bound of I(X; T), at most log of the examples", "nat"),
         "input_upper": Labelled(dims, values[..., 1], "upper bound of I(X; T)", "nat"),
         "labels": Labelled(dims, values[..., 2], "lower bound of I(T; Y)", "nat"),
+        "shuffled": Labelled(dims, values[..., 3], "lower bound of I(T; Y) for labels Y in random order", "nat"),
         "noise": Labelled((), NOISE, "noise in units of the standard deviation of T"),
     }
     return Outcome(arrays, partial(_summary, max_information=most), partial(_draw, max_information=most))
 
 
 def informations(fit: Fit) -> Floats:
-    """Return bounds of mutual information for each layer T of a network in training, (layers + 1, 3).
+    """Return bounds of mutual information for each layer T of a network in training, (layers + 1, 4).
 
-    The three bounds are the lower and the upper bound of I(X; T) with inputs X, and the lower bound of I(T; Y) with
-    labels Y.
+    The bounds are the lower and the upper bound of I(X; T) with inputs X, and the lower bounds of I(T; Y) with labels
+    Y and with labels in random order.
     """
     examples = fit.task.train
     _, trace = traced(fit.network, examples.inputs)
     labels = examples.labels.numpy()
-    return np.array([_layer_information(u.mean(dim=1).double().numpy(), labels) for u in trace.states])
+    mixed = np.random.default_rng(0).permutation(labels)
+    return np.array([_layer_information(u.mean(dim=1).double().numpy(), labels, mixed) for u in trace.states])
 
 
-def _layer_information(means: Floats, labels: Integers) -> tuple[float, float, float]:
+def _layer_information(means: Floats, labels: Integers, mixed: Integers) -> tuple[float, ...]:
     centered = means - means.mean(axis=0)
     deviation = centered.std()
     scaled = centered / (deviation if deviation > 0 else 1.0)
-    return *information_of_input(scaled, NOISE), information_of_labels(scaled, labels, NOISE)
+    return *information_of_input(scaled, NOISE), *(information_of_labels(scaled, y, NOISE) for y in (labels, mixed))
 
 
 def _values(found: Outcome) -> Floats:
-    """Return the three bounds of mutual information as one array (network, seed, epoch, layer, bound)."""
-    return np.stack([found[name] for name in ("input_lower", "input_upper", "labels")], axis=-1)
+    """Return the bounds of mutual information as one array (network, seed, epoch, layer, bound)."""
+    return np.stack([found[name] for name in ("input_lower", "input_upper", "labels", "shuffled")], axis=-1)
 
 
 def _summary(found: Outcome, max_information: float) -> str:
     values = _values(found)
-    first, last = values[:, :, 0], [_last_epoch(of_kind) for of_kind in values]
+    first, last = values[:, :, 0], [_last_epoch(of_name) for of_name in values]
     rows = [
-        [kind, f"{layer}", *(mean_and_spread(ends[:, layer, k]) for k in range(3) for ends in (first[i], last[i]))]
-        for i, kind in enumerate(KINDS) for layer in range(values.shape[3])
+        [name, f"{layer}", *(describe(ends[:, layer, k]) for k in range(len(MEASURES)) for ends in (first[i], last[i]))]
+        for i, name in enumerate(found["network"]) for layer in range(values.shape[3])
     ]  # fmt: skip
     head = ["network", "layer", *(f"I {name}, {when}" for name in MEASURES for when in ("untrained", "trained"))]
     return f"{table(head, rows)}\nLower bounds of I(X; T) are at most log m = {max_information:.3g} nats."
 
 
 def _last_epoch(values: Floats) -> Floats:
-    """Return the values (seeds, layers, 3) at each seed's last epoch, from values (seeds, epochs, layers, 3)."""
+    """Return the values (seeds, layers, bounds) of each seed's last epoch, from (seeds, epochs, layers, bounds)."""
     return np.stack([rows[np.flatnonzero(np.isfinite(rows[:, 0, 0]))[-1]] for rows in values])
 
 

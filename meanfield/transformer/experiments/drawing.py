@@ -1,4 +1,4 @@
-"""Texts and curves of means over seeds, and colors and names of both networks."""
+"""Curves of means over seeds, and colors and names of the networks."""
 
 from __future__ import annotations
 
@@ -6,30 +6,40 @@ from typing import Any
 
 import numpy as np
 from matplotlib.axes import Axes
-from numpy.typing import ArrayLike
 
-from meanfield.figures.run_data import BLUE, VERMILION
+from meanfield.figures.run_data import BLUE, ORANGE, SKY, VERMILION
+from meanfield.transformer.experiments.statistics import mean_and_half_width
+from meanfield.transformer.experiments.subjects import NO_ATTENTION
 from solvers.mesh.mesh import Floats
 
-COLORS = {"transformer": BLUE, "pde": VERMILION}
-NAMES = {"transformer": "Transformer", "pde": "PDE network"}
+NAMES = {
+    "transformer": "Transformer",
+    "pde": "PDE network",
+    f"transformer{NO_ATTENTION}": f"Transformer{NO_ATTENTION}",
+    f"pde{NO_ATTENTION}": f"PDE network{NO_ATTENTION}",
+}
+COLORS = dict(zip(NAMES, (BLUE, VERMILION, SKY, ORANGE), strict=True))
 STYLES = {"untrained": "--", "trained": "-"}
 
 
-def mean_and_spread(values: ArrayLike) -> str:
-    """Return the mean and standard deviation of values, one for each seed, as a text."""
-    values = np.asarray(values, dtype=float)
-    return f"{values.mean():.3g} ± {values.std():.1g}"
+def curve(ax: Axes, x: Floats, values: Floats, geometric: bool = False, **style: Any) -> None:
+    """Draw the mean over seeds of values (seeds, x), with a band that is the 95 % interval of the mean.
+
+    ``geometric``: whether mean and interval are those of the logarithms of positive values.
+    """
+    mean, half_width = mean_and_half_width(np.log(values) if geometric else values, axis=0)
+    middle, low, high = (np.exp(y) if geometric else y for y in (mean, mean - half_width, mean + half_width))
+    lines = ax.plot(x, middle, **style)
+    ax.fill_between(x, low, high, color=lines[0].get_color(), alpha=0.15, lw=0)
 
 
-def curve(ax: Axes, x: Floats, values: Floats, **style: Any) -> None:
-    """Draw the mean over seeds of values (seeds, x), with a band from their least to their largest."""
-    lines = ax.plot(x, values.mean(axis=0), **style)
-    ax.fill_between(x, values.min(axis=0), values.max(axis=0), color=lines[0].get_color(), alpha=0.15, lw=0)
+def curves(ax: Axes, x: Floats, values: Floats, geometric: bool = False) -> None:
+    """Draw a curve of values (network, state, seed, x) for each network, untrained and trained.
 
-
-def curves(ax: Axes, x: Floats, values: Floats) -> None:
-    """Draw a curve of values (network, state, seed, x) for each network, untrained and trained."""
-    for kind, of_kind in zip(NAMES, values, strict=True):
-        for state, of_state in zip(STYLES, of_kind, strict=True):
-            curve(ax, x, of_state, color=COLORS[kind], ls=STYLES[state], label=f"{NAMES[kind]}, {state}")
+    Networks without attention are drawn after training only.
+    """
+    for name, of_name in zip(NAMES, values, strict=False):
+        for state, of_state in zip(STYLES, of_name, strict=True):
+            if state == "trained" or not name.endswith(NO_ATTENTION):
+                style = {"color": COLORS[name], "ls": STYLES[state], "label": f"{NAMES[name]}, {state}"}
+                curve(ax, x, of_state, geometric, **style)

@@ -5,6 +5,8 @@
     rank       e^H of the shares of the singular values of X_l
     norm       root mean square of the states
 
+Controls: networks without attention, and for cka the rows of X_m in random order.
+
 Linear CKA: Kornblith and others (1905.00414), section 3; effective rank: Roy and Vetterli (2007).
 """
 
@@ -17,7 +19,8 @@ from matplotlib.figure import Figure
 
 from meanfield.analysis.text import table
 from meanfield.domains.trained.diagnostics import effective_rank, mean_cosine
-from meanfield.transformer.experiments.drawing import NAMES, curves, mean_and_spread
+from meanfield.transformer.experiments.drawing import NAMES, curves
+from meanfield.transformer.experiments.statistics import describe
 from meanfield.transformer.experiments.subjects import AXES, KINDS, STATES, Subjects
 from meanfield.transformer.labelled import Labelled, Outcome
 from meanfield.transformer.networks.network import TokenNetwork, traced
@@ -41,6 +44,7 @@ def information_flow(subjects: Subjects) -> Outcome:
     layers = {id(network): _states(network, inputs) for subject in subjects.all for network in subject.states}
     found = {
         "cka": subjects.measure(lambda network: similarity(layers[id(network)])),
+        "cka_shuffled": subjects.measure(lambda network: ends_shuffled(layers[id(network)])),
         "cosine": subjects.measure(lambda network: [mean_cosine_of(u) for u in layers[id(network)]]),
         "rank": subjects.measure(lambda network: [effective_rank(_rows(u)) for u in layers[id(network)]]),
         "norm": subjects.measure(lambda network: [np.sqrt((u**2).mean()) for u in layers[id(network)]]),
@@ -50,6 +54,7 @@ def information_flow(subjects: Subjects) -> Outcome:
     arrays = {
         **subjects.coordinates(),
         "cka": Labelled((*by_layer, "other_layer"), found["cka"], "linear centered kernel alignment of two layers"),
+        "cka_shuffled": Labelled(AXES, found["cka_shuffled"], "the same of first and last layer, tokens shuffled"),
         **{name: Labelled(by_layer, found[name], long_name) for name, long_name in CURVES.items()},
         "example": Labelled((*by_layer, "token", "component"), found["example"], "states of the first example"),
     }
@@ -64,6 +69,16 @@ def similarity(states: Floats) -> Floats:
         [[(np.linalg.norm(x.T @ y) ** 2) / (a * b) for y, b in zip(centered, norms, strict=True)]
          for x, a in zip(centered, norms, strict=True)]
     )  # fmt: skip
+
+
+def ends_shuffled(states: Floats) -> float:
+    """Return the alignment of the first and the last layer of states, the tokens of the last in random order.
+
+    The states are (layers + 1, examples, n, d).
+    """
+    order = np.random.default_rng(0).permutation(states.shape[1] * states.shape[2])
+    last = _rows(states[-1])[order].reshape(states.shape[1:])
+    return float(similarity(np.stack([states[0], last]))[0, 1])
 
 
 def _states(network: TokenNetwork, inputs: object) -> Floats:
@@ -83,12 +98,13 @@ def mean_cosine_of(u: Floats) -> float:
 
 def _summary(found: Outcome) -> str:
     rows = []
-    for i, kind in enumerate(KINDS):
+    for i, name in enumerate(found["network"]):
         for j, state in enumerate(STATES):
-            cells = [mean_and_spread(found[name][i, j, :, k]) for name in CURVES for k in (0, -1)]
-            rows.append([kind, state, *cells, mean_and_spread(found["cka"][i, j, :, 0, -1])])
+            cells = [describe(found[measure][i, j, :, k]) for measure in CURVES for k in (0, -1)]
+            ends = found["cka"][i, j, :, 0, -1], found["cka_shuffled"][i, j]
+            rows.append([name, state, *cells, *map(describe, ends)])
     head = ["network", "state", *(f"{name}, {end}" for name in CURVES for end in ("first", "last"))]
-    return table([*head, "CKA, first and last"], rows)
+    return table([*head, "CKA, first and last", "CKA, shuffled"], rows)
 
 
 def _draw(figure: Figure, found: Outcome) -> None:
@@ -96,10 +112,12 @@ def _draw(figure: Figure, found: Outcome) -> None:
     figure.set_size_inches(11.0, 9.0)
     rows: Any = figure.subfigures(3, 1, height_ratios=(1.0, 1.1, 1.1))
     networks = [(i, j) for i in range(len(KINDS)) for j in range(len(STATES))]
+    layers = found["cka"].shape[-1]
     for ax, (i, j) in zip(rows[0].subplots(1, 4), networks, strict=True):
         image = ax.imshow(found["cka"][i, j].mean(axis=0), vmin=0, vmax=1, cmap="viridis", origin="lower")
         ax.set_title(f"{NAMES[KINDS[i]]}, {STATES[j]}", fontsize=9)
-        ax.set_xlabel("layer")
+        ax.set(xlabel="layer", xticks=range(layers), yticks=range(layers))
+        ax.tick_params(labelsize=min(9, 72 / layers))
     rows[0].axes[0].set_ylabel("layer")
     rows[0].colorbar(image, ax=rows[0].axes, label="CKA, mean over seeds", shrink=0.8)
     for ax, (i, j) in zip(rows[1].subplots(1, 4), networks, strict=True):
@@ -107,8 +125,9 @@ def _draw(figure: Figure, found: Outcome) -> None:
         limit = np.abs(states).max()
         ax.imshow(states.reshape(-1, states.shape[-1]), cmap="RdBu_r", vmin=-limit, vmax=limit, aspect="auto")
         tokens = states.shape[1]
-        ax.set_yticks(tokens * (np.arange(len(states)) + 0.5) - 0.5, [str(k) for k in range(len(states))])
-        for edge in range(1, len(states)):
+        ax.set_yticks(tokens * (np.arange(layers) + 0.5) - 0.5, [str(k) for k in range(layers)])
+        ax.tick_params(labelsize=min(9, 72 / layers))
+        for edge in range(1, layers):
             ax.axhline(edge * tokens - 0.5, color="k", lw=0.6)
         ax.set_xlabel("component")
         ax.set_title(f"{NAMES[KINDS[i]]}, {STATES[j]}\n|u| ≤ {limit:.2g}", fontsize=8)

@@ -14,7 +14,8 @@ from matplotlib.figure import Figure
 
 from meanfield.analysis.text import table
 from meanfield.running import Printer
-from meanfield.transformer.experiments.drawing import curve, mean_and_spread
+from meanfield.transformer.experiments.drawing import curve
+from meanfield.transformer.experiments.statistics import describe
 from meanfield.transformer.experiments.workers import HERE, Workers
 from meanfield.transformer.labelled import Labelled, Outcome, coordinates
 from meanfield.transformer.networks.section import TrainingCase
@@ -64,7 +65,7 @@ def measure_softmax(d: int, scaled: bool, seed: int, keys: int = KEYS) -> tuple[
 
 def _summary(found: Outcome) -> str:
     rows = [
-        [f"{d}", *(mean_and_spread(found[m][s, k]) for m in MEASURES for s in range(len(SCALINGS)))]
+        [f"{d}", *(describe(found[m][s, k]) for m in MEASURES for s in range(len(SCALINGS)))]
         for k, d in enumerate(DIMENSIONS)
         if k % 3 == 0
     ]

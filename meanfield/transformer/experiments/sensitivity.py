@@ -1,10 +1,12 @@
-"""Sensitivity of the last states to the first, and the finite-time Lyapunov exponent of the layers.
+"""Sensitivity of the last states to the first, and the finite-depth Lyapunov exponent of the layers.
 
-    gain(ε) = |u_L(u_0 + δ) − u_L(u_0)| / |δ| ,     |δ| = ε|u_0| ,     exponent = log(gain)/T
+    gain(ε) = (|u_L(u_0 + δ) − u_L(u_0)| / |u_L(u_0)|) / (|δ| / |u_0|) ,     |δ| = ε|u_0| ,     exponent = log(gain)/L
+
+A perturbation is relative to the states at its depth, since states that grow carry their perturbations along. Depth is
+the number L of layers in both networks. ``growth`` = |u_L|/|u_0|, so that gain·growth is the absolute gain.
 
 δ is Gaussian, or adversarial: the leading right singular vector of the Jacobian J = ∂u_L/∂u_0 of each example, whose
-gain at small ε is the largest, exponent log σ₁(J)/T. T is the time of the layers: the number of layers for the
-Transformer, Σ τ for the PDE network. States on the unit sphere are perturbed along the sphere.
+gain at small ε is the largest. States on the unit sphere are perturbed along the sphere.
 
 ``uniform_exponents`` validates the measurement against known rates: the PDE network's layers with Q = K = V = I and
 tokens evenly spaced on the circle, whose mode l grows at the rate λ_l of linear theory.
@@ -23,8 +25,9 @@ from torch import Tensor
 
 from meanfield.analysis.text import table
 from meanfield.model.linear_stability import growth_rates
-from meanfield.transformer.experiments.drawing import COLORS, curves, mean_and_spread
-from meanfield.transformer.experiments.subjects import AXES, KINDS, STATES, Subjects
+from meanfield.transformer.experiments.drawing import COLORS, curves
+from meanfield.transformer.experiments.statistics import describe, describe_ratio
+from meanfield.transformer.experiments.subjects import AXES, STATES, Subjects
 from meanfield.transformer.labelled import Labelled, Outcome, coordinates
 from meanfield.transformer.networks.field import FieldLayer, identity_layer
 from meanfield.transformer.networks.network import TokenNetwork
@@ -43,20 +46,21 @@ Map = Callable[[Tensor], Tensor]
 def sensitivity(subjects: Subjects) -> Outcome:
     """Return the gains of small perturbations through each network, Lyapunov exponents, and those of a known flow.
 
-    A gain is the ratio of the change of the states after the last layer to that before the first. Gains are given for
-    several directions and sizes of the perturbation.
+    A gain is the ratio of the relative change of the states after the last layer to that before the first. Gains are
+    given for several directions and sizes of the perturbation.
     """
     inputs = subjects.inputs(EXAMPLES)
     gains = subjects.measure(lambda network: gains_of(network, inputs))
-    times = np.array([_time(subjects.of(kind)[0].untrained) for kind in KINDS])
-    exponents = np.log(gains[..., 0]) / times[:, None, None, None]
+    growth = subjects.measure(lambda network: growth_of(network, inputs))
+    exponents = np.log(gains[..., 0]) / subjects.case.network.layers
     uniform, rates = uniform_exponents(BETA), growth_rates(2, BETA, MODES)
     arrays = {
         **subjects.coordinates(),
         **coordinates(direction=DIRECTIONS),
         "size": Labelled(("size",), SIZES, "norm of the perturbation by that of the first states"),
-        "gain": Labelled((*AXES, "direction", "size"), gains, "change of the last states by that of the first"),
-        "exponent": Labelled((*AXES, "direction"), exponents, "Lyapunov exponent at small perturbations", "1/time"),
+        "gain": Labelled((*AXES, "direction", "size"), gains, "relative change of the last states by the first"),
+        "growth": Labelled(AXES, growth, "norm of the last states by that of the first"),
+        "exponent": Labelled((*AXES, "direction"), exponents, "Lyapunov exponent at small perturbations", "1/layer"),
         **coordinates(mode=MODES),
         "uniform_exponent": Labelled(("mode",), uniform, "exponent of equally spaced tokens", "1/time"),
         "uniform_rate": Labelled(("mode",), rates, "its rate in linear theory", "1/time"),
@@ -67,18 +71,30 @@ def sensitivity(subjects: Subjects) -> Outcome:
 def gains_of(network: TokenNetwork, inputs: Tensor) -> Floats:
     """Return the gains (direction, size) of perturbations through a network, as geometric means over examples.
 
-    A gain is the ratio of the change of the states after the last layer to that before the first. Directions are
-    Gaussian or adversarial.
+    A gain is the ratio of the relative change of the states after the last layer to that before the first. Directions
+    are Gaussian or adversarial.
     """
-    wide = copy.deepcopy(network).double()
-    with torch.no_grad():
-        states = wide.embed(inputs.double() if inputs.is_floating_point() else inputs)
+    wide, states = _in_float64(network, inputs)
     project = _tangent if _on_sphere(network) else _unchanged
     generator = torch.Generator().manual_seed(0)
     start = torch.randn(states.shape, dtype=states.dtype, generator=generator)
     gaussian = _unit(project(states, start))
     adversarial, _ = leading_direction(wide.pass_layers, states, gaussian, project)
     return np.array([[_gain(wide.pass_layers, states, v, size) for size in SIZES] for v in (gaussian, adversarial)])
+
+
+def growth_of(network: TokenNetwork, inputs: Tensor) -> float:
+    """Return |u_L|/|u_0| of the states before and after all layers of a network, as a geometric mean over examples."""
+    wide, states = _in_float64(network, inputs)
+    with torch.no_grad():
+        return float((_lengths(wide.pass_layers(states)) / _lengths(states)).log().mean().exp())
+
+
+def _in_float64(network: TokenNetwork, inputs: Tensor) -> tuple[TokenNetwork, Tensor]:
+    """Return a copy of a network and its states before the first layer (examples, n, d), both in float64."""
+    wide = copy.deepcopy(network).double()
+    with torch.no_grad():
+        return wide, wide.embed(inputs.double() if inputs.is_floating_point() else inputs)
 
 
 def leading_direction(
@@ -126,14 +142,14 @@ def _change(layers: Map, states: Tensor, direction: Tensor, size: float) -> Tens
 
 
 def _gain(layers: Map, states: Tensor, direction: Tensor, size: float) -> float:
-    """Return the ratio of the change after all layers to a perturbation of the states before, in one direction.
+    """Return the ratio of the relative change after all layers to that of the states before, in one direction.
 
-    ``size`` is relative to these states. The ratio is a geometric mean over examples.
+    ``size`` is |δ|/|u| of the perturbation δ of these states u. The ratio is a geometric mean over examples.
     """
-    sizes = size * _lengths(states)
     with torch.no_grad():
-        change = layers(states + sizes[:, None, None] * direction) - layers(states)
-    return float((_lengths(change) / sizes).log().mean().exp())
+        last = layers(states)
+        change = layers(states + size * _lengths(states)[:, None, None] * direction) - last
+    return float((_lengths(change) / _lengths(last) / size).log().mean().exp())
 
 
 def _lengths(x: Tensor) -> Tensor:
@@ -158,25 +174,19 @@ def _on_sphere(network: TokenNetwork) -> bool:
     return any(isinstance(layer, FieldLayer) and layer.on_sphere for layer in network.body.layers)
 
 
-def _time(network: TokenNetwork) -> float:
-    """Return the time of a network's layers: the PDE network's Σ τ of steps, the Transformer's number of layers."""
-    return sum(
-        float(layer.coefficient("step").detach()) if isinstance(layer, FieldLayer) else 1.0
-        for layer in network.body.layers
-    )
-
-
 def _summary(found: Outcome) -> str:
-    numbers = found["exponent"], found["gain"][..., 0]
+    exponents, gains, growth = found["exponent"], found["gain"][..., 0], found["growth"]
     rows = [
-        [kind, STATES[s], *(mean_and_spread(values[i, s, :, k]) for values in numbers for k in range(len(DIRECTIONS)))]
-        for i, kind in enumerate(KINDS)
+        [name, STATES[s], *(describe(exponents[i, s, :, k]) for k in range(len(DIRECTIONS))),
+         *(describe_ratio(gains[i, s, :, k]) for k in range(len(DIRECTIONS))), describe_ratio(growth[i, s])]
+        for i, name in enumerate(found["network"])
         for s in range(len(STATES))
-    ]
-    head = ["network", "state", *(f"{name}, {k}" for name in ("exponent", "gain") for k in DIRECTIONS)]
+    ]  # fmt: skip
+    head = ["network", "state", *(f"{name}, {k}" for name in ("exponent", "gain") for k in DIRECTIONS), "|u_L|/|u_0|"]
     worst = np.abs(found["uniform_exponent"] / found["uniform_rate"] - 1).max()
     return (
-        f"{table(head, rows)}\nEqually spaced tokens on the circle, β = {BETA:g}, modes 1 to {MODES[-1]}: "
+        f"{table(head, rows)}\nGains are relative to the states, exponents per layer. "
+        f"Equally spaced tokens on the circle, β = {BETA:g}, modes 1 to {MODES[-1]}: "
         f"exponents within {100 * worst:.2g} % of linear theory's."
     )
 
@@ -187,10 +197,13 @@ def _draw(figure: Figure, found: Outcome) -> None:
     axes = figure.subplots(1, 3)
     axes[1].sharey(axes[0])
     for k, direction in enumerate(DIRECTIONS):
-        curves(axes[k], SIZES, gains[:, :, :, k])
-        axes[k].set(xlabel="relative size of the perturbation", ylabel="gain", xscale="log", yscale="log")
+        curves(axes[k], SIZES, gains[:, :, :, k], geometric=True)
+        axes[k].set(
+            xlabel="relative size of the perturbation", ylabel="gain of relative changes", xscale="log", yscale="log"
+        )
+        axes[k].axhline(1.0, color="0.5", ls=":", lw=1)
         axes[k].set_title(direction)
-    axes[0].legend(fontsize=8, frameon=False, loc="upper left")
+    axes[1].legend(fontsize=7, frameon=False, loc="lower left")
     axes[2].plot(MODES, found["uniform_rate"], "k-", lw=1, label="linear theory")
     axes[2].plot(MODES, found["uniform_exponent"], "o", color=COLORS["pde"], label="layers of the PDE network")
     axes[2].set(xlabel="mode", ylabel="exponent", title=f"equally spaced tokens, β = {BETA:g}")

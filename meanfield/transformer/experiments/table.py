@@ -67,5 +67,5 @@ def run_experiment(name: str, case: TrainingCase, seeds: int, workers: Workers, 
         raise CaseError(f"seeds = {seeds}: expected at least 2, since one control is a network of another seed")
     torch.set_num_threads(case.training.threads)
     outcome = EXPERIMENTS[name](case, tuple(range(seeds)), show, workers)
-    facts = {"title": f"{name}: {case.title}", "experiment": name, "training_case": to_toml(case)}
+    facts = {"title": f"{name}: {case.data.kind}", "experiment": name, "training_case": to_toml(case)}
     return replace(outcome, attributes={**facts, "summary": outcome.summary})

@@ -1,5 +1,6 @@
 """Experiments on networks: each measure against its definition or an exact answer, and the command."""
 
+import copy
 import os
 
 import numpy as np
@@ -12,9 +13,9 @@ from meanfield.case.errors import CaseError  # noqa: E402
 from meanfield.cli.parser import main  # noqa: E402
 from meanfield.model.linear_stability import growth_rates  # noqa: E402
 from meanfield.transformer.experiments.attention_maps import (  # noqa: E402
-    bootstrap,
     compare_maps,
     maps_of,
+    matched_heads,
     shuffled,
     uniform,
     with_logits,
@@ -29,11 +30,18 @@ from meanfield.transformer.experiments.scaling import measure_softmax  # noqa: E
 from meanfield.transformer.experiments.sensitivity import (  # noqa: E402
     BETA,
     MODES,
+    gains_of,
     leading_direction,
     uniform_exponents,
 )
 from meanfield.transformer.experiments.stabilizers import stabilizers  # noqa: E402
-from meanfield.transformer.experiments.subjects import train_subjects  # noqa: E402
+from meanfield.transformer.experiments.statistics import (  # noqa: E402
+    describe,
+    describe_difference,
+    describe_ratio,
+    mean_and_half_width,
+)
+from meanfield.transformer.experiments.subjects import networks_of, train_subjects  # noqa: E402
 from meanfield.transformer.experiments.untrained import untrained  # noqa: E402
 from meanfield.transformer.experiments.workers import Workers  # noqa: E402
 from meanfield.transformer.networks.data import task_of  # noqa: E402
@@ -125,11 +133,47 @@ def test_controls_keep_what_may_be_attended():
     np.testing.assert_allclose(uniform(p)[9, :10], 0.1, rtol=1e-15)
 
 
-def test_bootstrap_interval_of_normal_values():
-    values = np.random.default_rng(0).standard_normal((2, 1, 1, 4, 1, 250))  # 1000 values of standard deviation 1
-    low, high = bootstrap(values)[0, 0, 0, 0]
-    assert low < values[0].mean() < high
-    assert high - low == pytest.approx(2 * 1.96 / np.sqrt(1000), rel=0.1)
+def test_intervals_are_those_of_student():
+    """The interval is that of scipy.stats. It contains the true mean in 95 % of 4000 draws, up to three errors."""
+    from scipy import stats
+
+    values = np.random.default_rng(0).standard_normal((4000, 5))
+    mean, half_width = mean_and_half_width(values)
+    low, high = stats.t.interval(0.95, 4, loc=values.mean(axis=1), scale=stats.sem(values, axis=1))
+    np.testing.assert_allclose([mean - half_width, mean + half_width], [low, high], rtol=1e-12, atol=1e-12)
+    assert np.mean(np.abs(mean) < half_width) == pytest.approx(0.95, abs=3 * np.sqrt(0.05 * 0.95 / 4000))
+    assert np.isnan(mean_and_half_width([1.0])[1])
+
+
+def test_texts_of_intervals():
+    assert describe([1.0, 2.0, 3.0]) == "2.0 ± 2.5"  # t = 4.303 of two degrees of freedom, s = 1
+    assert describe([0.25]) == describe([0.25, 0.25]) == "0.25"
+    assert describe_difference([3.0, 4.0, 5.0], [2.0, 2.0, 2.0]) == "2.0 ± 2.5"
+    assert describe_difference([3.0, 4.0, 5.0], [2.0, 3.0, 4.0]) == "1"  # the spread of seeds cancels
+    assert describe_ratio([0.1, 1.0, 10.0]) == "1 [0.00328, 305]"
+
+
+def test_heads_in_another_order_are_matched():
+    random = np.random.default_rng(0)
+    p = random.dirichlet(np.ones(6), (2, 5, 3, 6))
+    mixed = np.stack([p[0][:, [2, 0, 1]], p[1][:, [1, 0, 2]]])
+    np.testing.assert_array_equal(matched_heads(p, mixed), p)
+
+
+def test_networks_without_attention():
+    """Networks without attention do not mix tokens before the head; a case without attention has no such control."""
+    case = TrainingCase().replace(SMALL)
+    cases = networks_of(case.replace(["network.pattern.local=1"]))
+    assert list(cases) == ["transformer", "pde", "transformer, no attention", "pde, no attention"]
+    for name in list(cases)[2:]:
+        network = begin(cases[name], task_of(case)).network
+        states = network.embed(task_of(case).test.inputs[:2])
+        changed = states.clone()
+        changed[:, 0] += 1.0
+        with torch.no_grad():
+            np.testing.assert_array_equal(network.pass_layers(changed)[:, 1:], network.pass_layers(states)[:, 1:])
+    assert list(networks_of(case.replace(["network.attention=false"]))) == ["transformer", "pde"]
+    assert list(networks_of(case.replace(["network.feed_forward=false"]))) == ["transformer", "pde"]
 
 
 @pytest.mark.parametrize("kind", KINDS)
@@ -141,19 +185,40 @@ def test_logits_of_zero_are_uniform_maps(kind):
 
 @pytest.mark.parametrize("kind", KINDS)
 def test_gradients_by_states_are_differences_of_the_loss(kind):
+    """The relative gradient of each example is |g| |u|, with g by differences of the loss of that example."""
     network, task = network_of(kind)
     inputs, labels = task.test.inputs[:2], task.test.labels[:2]
     trace = Trace([], [])
     network(inputs, trace)
-    last = trace.states[-1].detach()
-    norms = np.empty(last.shape)
-    for place in np.ndindex(last.shape):
-        step = torch.zeros_like(last)
-        step[place] = 1e-6
-        with torch.no_grad():
-            ends = [float(loss_of(network.read(last + sign * step), labels)) for sign in (1, -1)]
-        norms[place] = 2 * (ends[0] - ends[1]) / 2e-6
-    assert state_gradients(network, inputs, labels)[-1] == pytest.approx(np.linalg.norm(norms), rel=1e-6)
+    for example in range(2):
+        last = trace.states[-1][example : example + 1].detach()
+        gradient = np.empty(last.shape)
+        for place in np.ndindex(last.shape):
+            step = torch.zeros_like(last)
+            step[place] = 1e-6
+            with torch.no_grad():
+                ends = [float(loss_of(network.read(last + h * step), labels[example : example + 1])) for h in (1, -1)]
+            gradient[place] = (ends[0] - ends[1]) / 2e-6
+        exact = np.linalg.norm(gradient) * float(last.norm())
+        assert state_gradients(network, inputs, labels)[example, -1] == pytest.approx(exact, rel=1e-6)
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_relative_gradients_do_not_depend_on_the_unit_of_states(kind):
+    """States in other units, u → 10u with the inverse in the readers, have the same relative gradients and gains."""
+    network, task = network_of(kind, "network.layer_norm=none", "network.attention=false", "network.activation=relu")
+    inputs, labels = task.test.inputs[:3], task.test.labels[:3]
+    scaled = copy.deepcopy(network)
+    with torch.no_grad():
+        for parameter in (*scaled.embedding.parameters(), scaled.positions):
+            parameter.mul_(10)
+        for name, parameter in scaled.body.named_parameters():
+            if "bias" in name:
+                parameter.mul_(10)  # layers u + Wσ(Uu + b) + c of homogeneous σ
+        scaled.head.weight.div_(10)
+    expected = [f(network) for f in (lambda n: state_gradients(n, inputs, labels), lambda n: gains_of(n, inputs))]
+    np.testing.assert_allclose(state_gradients(scaled, inputs, labels), expected[0], rtol=1e-10)
+    np.testing.assert_allclose(gains_of(scaled, inputs)[:, 1:4], expected[1][:, 1:4], rtol=1e-4)
 
 
 @pytest.mark.parametrize("kind", KINDS)
@@ -250,7 +315,7 @@ def test_trained_networks_are_those_of_the_training_command():
     alone = train(begin(own, task_of(own)))
     assert subjects.of("pde")[1].fit.history == alone.history
     found = subjects.measure(lambda network: sum(p.sum().item() for p in network.parameters()))
-    assert found.shape == (2, 2, 2)
+    assert found.shape == (4, 2, 2)
     assert found[1, 1, 1] == sum(p.sum().item() for p in alone.network.parameters())
 
 
@@ -268,7 +333,8 @@ def test_the_command_writes_a_file_and_a_figure(name, tmp_path, capsys):
         assert data.attrs["experiment"] == name
         assert data.attrs["summary"] in printed
         if name not in ("scaling", "untrained"):  # these experiments train nothing
-            assert list(data.network.values.astype(str)) == ["transformer", "pde"]
+            networks = ["transformer", "pde", "transformer, no attention", "pde, no attention"]
+            assert list(data.network.values.astype(str)) == networks
             assert np.all(np.isfinite(data.accuracy))
     assert main(["info", str(path)]) == 0
     shown = capsys.readouterr().out
