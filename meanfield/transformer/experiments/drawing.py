@@ -12,14 +12,15 @@ from meanfield.transformer.experiments.statistics import mean_and_half_width
 from meanfield.transformer.experiments.subjects import NO_ATTENTION
 from solvers.mesh.mesh import Floats
 
-NAMES = {
-    "transformer": "Transformer",
-    "pde": "PDE network",
-    f"transformer{NO_ATTENTION}": f"Transformer{NO_ATTENTION}",
-    f"pde{NO_ATTENTION}": f"PDE network{NO_ATTENTION}",
-}
-COLORS = dict(zip(NAMES, (BLUE, VERMILION, SKY, ORANGE), strict=True))
+NAMES = {"transformer": "Transformer", "pde": "PDE network"}
+COLORS = {"transformer": BLUE, "pde": VERMILION, f"transformer{NO_ATTENTION}": SKY, f"pde{NO_ATTENTION}": ORANGE}
 STYLES = {"untrained": "--", "trained": "-"}
+
+
+def label_of(name: str) -> str:
+    """Return the label of a network in figures, such as "PDE network, no attention" for "pde, no attention"."""
+    kind = name.partition(",")[0]
+    return NAMES[kind] + name[len(kind) :]
 
 
 def curve(ax: Axes, x: Floats, values: Floats, geometric: bool = False, **style: Any) -> None:
@@ -38,8 +39,8 @@ def curves(ax: Axes, x: Floats, values: Floats, geometric: bool = False) -> None
 
     Networks without attention are drawn after training only.
     """
-    for name, of_name in zip(NAMES, values, strict=False):
+    for name, of_name in zip(COLORS, values, strict=False):
         for state, of_state in zip(STYLES, of_name, strict=True):
             if state == "trained" or not name.endswith(NO_ATTENTION):
-                style = {"color": COLORS[name], "ls": STYLES[state], "label": f"{NAMES[name]}, {state}"}
+                style = {"color": COLORS[name], "ls": STYLES[state], "label": f"{label_of(name)}, {state}"}
                 curve(ax, x, of_state, geometric, **style)

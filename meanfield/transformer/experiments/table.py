@@ -13,6 +13,7 @@ from meanfield.transformer.experiments.attention_maps import attention_maps
 from meanfield.transformer.experiments.bottleneck import bottleneck
 from meanfield.transformer.experiments.gradient_flow import gradient_flow
 from meanfield.transformer.experiments.information_flow import information_flow
+from meanfield.transformer.experiments.robustness import robustness
 from meanfield.transformer.experiments.scaling import scaling
 from meanfield.transformer.experiments.sensitivity import sensitivity
 from meanfield.transformer.experiments.stabilizers import stabilizers
@@ -40,10 +41,12 @@ EXPERIMENTS: dict[str, Experiment] = {
     "bottleneck": lambda case, seeds, show, workers: bottleneck(case, seeds, show),
     "gradients": _of_trained(gradient_flow),
     "sensitivity": _of_trained(sensitivity),
+    "robustness": robustness,
     "stabilizers": stabilizers,
     "scaling": scaling,
     "untrained": untrained,
 }
+PARALLEL = ("robustness", "stabilizers")  # experiments whose networks can be trained by several workers
 
 
 def run_experiment(name: str, case: TrainingCase, seeds: int, workers: Workers, show: Printer) -> Outcome:
@@ -53,10 +56,9 @@ def run_experiment(name: str, case: TrainingCase, seeds: int, workers: Workers, 
     """
     if name not in EXPERIMENTS:
         raise CaseError(f"name = {name}: expected one of {', '.join(EXPERIMENTS)}")
-    if workers.dask is not None and name != "stabilizers":
-        raise CaseError(f"dask = {workers.dask}: only allowed with the experiment stabilizers")
-    if workers.jobs != 1 and name != "stabilizers":
-        raise CaseError(f"jobs = {workers.jobs}: only allowed with the experiment stabilizers")
+    for key, value, default in (("dask", workers.dask, None), ("jobs", workers.jobs, 1)):
+        if value != default and name not in PARALLEL:
+            raise CaseError(f"{key} = {value}: only allowed with the experiments {' and '.join(PARALLEL)}")
     if workers.jobs != 1 and workers.dask is not None:
         raise CaseError(f"jobs = {workers.jobs}: not allowed with dask, whose workers train the networks")
     if name == "attention" and not case.network.attention:

@@ -26,6 +26,19 @@ from meanfield.transformer.experiments.bottleneck import (  # noqa: E402
 )
 from meanfield.transformer.experiments.gradient_flow import state_gradients  # noqa: E402
 from meanfield.transformer.experiments.information_flow import similarity  # noqa: E402
+from meanfield.transformer.experiments.robustness import (  # noqa: E402
+    PERTURBATIONS,
+    accuracies,
+    add_noise,
+    add_signs,
+    ascend,
+    erase,
+    kept_tokens,
+    leave_out,
+    losses_of,
+    range_of,
+    robustness,
+)
 from meanfield.transformer.experiments.scaling import measure_softmax  # noqa: E402
 from meanfield.transformer.experiments.sensitivity import (  # noqa: E402
     BETA,
@@ -44,10 +57,10 @@ from meanfield.transformer.experiments.statistics import (  # noqa: E402
 from meanfield.transformer.experiments.subjects import networks_of, train_subjects  # noqa: E402
 from meanfield.transformer.experiments.untrained import untrained  # noqa: E402
 from meanfield.transformer.experiments.workers import Workers  # noqa: E402
-from meanfield.transformer.networks.data import task_of  # noqa: E402
+from meanfield.transformer.networks.data import Examples, task_of  # noqa: E402
 from meanfield.transformer.networks.network import TokenNetwork, Trace  # noqa: E402
 from meanfield.transformer.networks.section import TrainingCase  # noqa: E402
-from meanfield.transformer.networks.training import begin, loss_of  # noqa: E402
+from meanfield.transformer.networks.training import begin, loss_and_accuracy, loss_of  # noqa: E402
 
 SMALL = [
     "network.dimension=8", "network.heads=2", "network.layers=2", "network.width=8", "data.kind=stripes",
@@ -276,6 +289,82 @@ def test_gradient_of_the_softmax_is_the_norm_of_its_jacobian():
     assert measure_softmax(4, True, seed=0, keys=6)[1] == pytest.approx(np.mean(norms), rel=1e-12)
 
 
+def linear_examples() -> tuple[torch.nn.Module, Examples]:
+    """Return a linear network of two classes, and 200 examples of 4 tokens and 3 features with values up to 1."""
+    random = torch.Generator().manual_seed(0)
+    network = torch.nn.Sequential(torch.nn.Flatten(), torch.nn.Linear(12, 2)).double()
+    inputs = 2 * torch.rand(200, 4, 3, generator=random, dtype=torch.float64) - 1
+    return network, Examples(inputs, torch.randint(2, (200,), generator=random))
+
+
+@pytest.mark.parametrize(("steps", "step"), [(1, 0.1), (10, 0.025)])
+def test_adversarial_margins_of_a_linear_network(steps, step):
+    """The margin of a linear network in the ball |δ|_∞ ≤ ε decreases by ε|w₁ − w₀|₁ at most, and both attacks find it.
+
+    PGD with steps of 0.025 reaches the boundary of the ball after four of ten steps, and stays in the ball.
+    """
+    network, examples = linear_examples()
+    moved = ascend(network, examples, 0.1, (-9.0, 9.0), steps, step)
+    sign = 2.0 * examples.labels - 1
+    before, after = (sign * (z[:, 1] - z[:, 0]) for z in (network(examples.inputs), network(moved)))
+    weight = network[1].weight.detach()
+    np.testing.assert_allclose((before - after).detach(), 0.1 * float((weight[1] - weight[0]).abs().sum()), rtol=1e-9)
+    assert float((moved - examples.inputs).abs().max()) <= 0.1 * (1 + 1e-12)
+
+
+def test_adversarial_inputs_stay_in_the_ball_and_in_the_range():
+    network, examples = linear_examples()
+    for radius in (0.0, 0.3, 5.0):
+        for moved in (
+            ascend(network, examples, radius, (-1.0, 1.0), 7, radius),
+            add_signs(examples.inputs, radius, (-1, 1)),
+        ):
+            assert float(moved.abs().max()) <= 1.0
+            assert float((moved - examples.inputs).abs().max()) <= radius * (1 + 1e-12)
+
+
+def test_erased_and_left_out_tokens_are_counted():
+    network, task = network_of("transformer")
+    inputs = task.test.inputs[:6]
+    erased = erase(inputs, 0.25, -7.0) == -7.0
+    np.testing.assert_array_equal(erased.all(dim=2), erased.any(dim=2))
+    np.testing.assert_array_equal(erased.all(dim=2).sum(dim=1), 2)  # of eight tokens
+    kept = kept_tokens(inputs, 0.25)
+    assert kept.shape == (6, 6)
+    assert torch.all(kept.diff(dim=1) > 0)
+    alone = torch.stack([network.embed(inputs)[k, kept[k]] for k in range(6)])
+    with torch.no_grad():
+        np.testing.assert_array_equal(leave_out(network, inputs, 0.25), network.read(network.pass_layers(alone)))
+        np.testing.assert_allclose(leave_out(network, inputs, 0.0), network(inputs), rtol=1e-12)
+
+
+def test_noise_has_the_given_norm():
+    _, examples = linear_examples()
+    change = add_noise(examples.inputs, 0.5, -1.0) - examples.inputs
+    norms = [torch.linalg.vector_norm(x, dim=(1, 2)) for x in (change, examples.inputs + 1)]
+    np.testing.assert_allclose(norms[0], 0.5 * norms[1], rtol=1e-12)
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_perturbations_of_size_zero_change_no_answer(kind, monkeypatch):
+    network, task = network_of(kind)
+    for name, (perturbed, _) in PERTURBATIONS.items():
+        monkeypatch.setitem(PERTURBATIONS, name, (perturbed, (0.0, 0.5)))
+    found = accuracies(network, task.test, range_of(task.test.inputs))
+    np.testing.assert_array_equal(found[:, :2], loss_and_accuracy(network, task.test)[1])
+    assert np.all(found[-2:, 2] <= found[-2:, 1])  # the loss rises along its gradient
+
+
+def test_robustness_in_processes_is_that_in_one():
+    case = TrainingCase().replace(SMALL)
+    one, two = (robustness(case, (0, 1), lambda text: None, Workers(jobs)) for jobs in (1, 2))
+    assert one.summary == two.summary
+    np.testing.assert_array_equal(one["accuracy"], two["accuracy"])
+    assert one["accuracy"].shape == (8, 2, 2, 6, 4)
+    mean = one["accuracy"][1, 0, 0, 2]
+    assert losses_of(one)[1, 0, 0, 2] == pytest.approx(100 * (mean[0] - mean[1:].mean()), abs=1e-12)
+
+
 def test_stabilizers_in_processes_are_those_in_one():
     case = TrainingCase().replace(SMALL)
     given = {"depths": (1, 2), "rates": (1e-2, 1e3)}
@@ -320,7 +409,7 @@ def test_trained_networks_are_those_of_the_training_command():
 
 
 @pytest.mark.parametrize(
-    "name", ["information", "attention", "bottleneck", "gradients", "sensitivity", "scaling", "untrained"]
+    "name", ["information", "attention", "bottleneck", "gradients", "sensitivity", "robustness", "scaling", "untrained"]
 )
 def test_the_command_writes_a_file_and_a_figure(name, tmp_path, capsys):
     path = tmp_path / "found.h5"
@@ -334,7 +423,7 @@ def test_the_command_writes_a_file_and_a_figure(name, tmp_path, capsys):
         assert data.attrs["summary"] in printed
         if name not in ("scaling", "untrained"):  # these experiments train nothing
             networks = ["transformer", "pde", "transformer, no attention", "pde, no attention"]
-            assert list(data.network.values.astype(str)) == networks
+            assert list(data.network.values.astype(str))[:4] == networks
             assert np.all(np.isfinite(data.accuracy))
     assert main(["info", str(path)]) == 0
     shown = capsys.readouterr().out
@@ -351,7 +440,8 @@ def test_the_command_writes_a_file_and_a_figure(name, tmp_path, capsys):
         (["information", "--seeds", "0"], "--seeds 0: expected an integer >= 1"),
         (["information", "nothing"], "nothing: no such training file"),
         (["information", "--set", "network.positions=rotary"], "network.positions"),
-        (["attention", "--dask", "here:1"], "only allowed with the experiment stabilizers"),
+        (["attention", "--dask", "here:1"], "only allowed with the experiments robustness and stabilizers"),
+        (["robustness", "--set", "data.kind=passages"], 'data.kind = "passages": expected images'),
         (["attention", "--set", "network.pattern.local=1"], "network.pattern: expected none"),
         (["attention", "--set", "network.attention=false"], "network.attention = false"),
     ],
