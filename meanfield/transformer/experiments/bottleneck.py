@@ -38,6 +38,7 @@ from meanfield.transformer.networks.section import TrainingCase
 from meanfield.transformer.networks.training import Fit
 from solvers.mesh.mesh import Floats, Integers
 
+EXAMPLES = 600  # training examples: time and memory are quadratic in their number
 UNIFORM_SHARE = 1e-3  # uniform share of q, so that a label of vanishing density costs at most log(1000·classes)
 
 
@@ -99,7 +100,7 @@ def bottleneck(case: TrainingCase, seeds: tuple[int, ...], show: Printer) -> Out
             rows = found[name, seed]
             values[i, j, : len(rows)] = rows
     dims = ("network", "seed", "epoch", "layer")
-    most = float(np.log(len(subjects.task.train)))
+    most = float(np.log(min(len(subjects.task.train), EXAMPLES)))
     arrays = {
         **subjects.coordinates(),
         "input_lower": Labelled(dims, values[..., 0], "lower bound of I(X; T), at most log of the examples", "nat"),
@@ -118,8 +119,8 @@ def informations(fit: Fit) -> Floats:
     Y and with labels in random order.
     """
     examples = fit.task.train
-    _, trace = traced(fit.network, examples.inputs)
-    labels = examples.labels.numpy()
+    _, trace = traced(fit.network, examples.inputs[:EXAMPLES])
+    labels = examples.labels[:EXAMPLES].numpy()
     mixed = np.random.default_rng(0).permutation(labels)
     return np.array([_layer_information(u.mean(dim=1).double().numpy(), labels, mixed) for u in trace.states])
 

@@ -40,7 +40,7 @@ from meanfield.transformer.networks.training import Fit, begin, loss_of, train
 from solvers.mesh.mesh import Floats
 
 TARGET = 0.85  # accuracy at which networks are compared
-EXAMPLES = 500
+EXAMPLES = 256
 STEPS = 10  # of PGD
 STOPS = ("equal accuracy", "end of training")
 WITHOUT = {", no layer norm": "network.layer_norm=none", ", no residual": "network.residual=false"}
