@@ -142,7 +142,8 @@ def add_noise(inputs: Tensor, size: float, blank: float) -> Tensor:
     """Return inputs (examples, n, features) plus Gaussian noise of the norm ``size`` |x − blank| in each example x."""
     noise = torch.randn(inputs.shape, dtype=inputs.dtype, generator=torch.Generator().manual_seed(0))
     norms = [torch.linalg.vector_norm(x, dim=(1, 2), keepdim=True) for x in (inputs - blank, noise)]
-    return inputs + size * norms[0] / norms[1] * noise
+    moved: Tensor = inputs + size * norms[0] / norms[1] * noise
+    return moved
 
 
 def kept_tokens(inputs: Tensor, size: float) -> Tensor:
