@@ -107,7 +107,7 @@ def shuffled(p: Floats) -> Floats:
 
 def maps_of(network: TokenNetwork, inputs: torch.Tensor) -> Floats:
     """Return the attention weights of a network on inputs: (layers, examples, heads, n, n)."""
-    _, trace = traced(network, inputs)
+    _, trace = traced(network, inputs, maps=True)
     return np.stack([w.double().numpy() for w in trace.weights if w is not None])
 
 

@@ -61,6 +61,8 @@ def run_experiment(name: str, case: TrainingCase, seeds: int, workers: Workers, 
             raise CaseError(f"{key} = {value}: only allowed with the experiments {' and '.join(PARALLEL)}")
     if workers.jobs != 1 and workers.dask is not None:
         raise CaseError(f"jobs = {workers.jobs}: not allowed with dask, whose workers train the networks")
+    if case.training.device != "cpu" and name != "stabilizers":
+        raise CaseError(f'training.device = "{case.training.device}": only allowed with the experiment stabilizers')
     if name == "attention" and not case.network.attention:
         raise CaseError("network.attention = false: expected true, for an experiment on attention maps")
     if name == "attention" and case.network.pattern is not None:

@@ -6,23 +6,38 @@ from functools import lru_cache
 
 import torch
 from torch import Tensor
+from torch.nn.functional import scaled_dot_product_attention
 
 from meanfield.model.pattern import TokenPattern
 from meanfield.transformer.networks.section import Network
 
+# Fewer tokens, or tokens by attended ones, are faster with dense attention under a mask. Measured forward and backward
+# on one core for 64 to 2048 tokens, 3 to 65 attended ones, d_h = 8 and 32.
+MIN_SPARSE = 384
+MIN_SPARSE_RATIO = 32
+
 
 def attend(
-    query: Tensor, key: Tensor, value: Tensor, beta: float, causal: bool, pattern: TokenPattern | None = None
+    query: Tensor,
+    key: Tensor,
+    value: Tensor,
+    beta: float,
+    causal: bool,
+    pattern: TokenPattern | None = None,
+    maps: bool = False,
 ) -> tuple[Tensor, Tensor | None]:
-    """Return the attention output Σ_j p_ij v_j (..., n, d_h) of n tokens, and the weights p (..., n, n).
+    """Return the attention output Σ_j p_ij v_j (..., n, d_h) of n tokens, and with ``maps`` the weights p (..., n, n).
 
     p_ij = softmax_j(β⟨q_i, k_j⟩) of queries q, keys k and values v (..., n, d_h), over j ≤ i under a causal mask.
+    Without ``maps`` no weights are stored: PyTorch computes them again for gradients.
 
-    A sparse ``pattern`` includes the mask. The sums contain its attending pairs only, so that cost and memory are
-    linear in n; the weights are then None.
+    A sparse ``pattern`` includes the mask; the weights are then None. For many tokens the sums contain its attending
+    pairs only, so that cost and memory are linear in n.
     """
     if pattern is not None:
-        return _sparse(query, key, value, beta, pattern), None
+        return _with_pattern(query, key, value, beta, pattern), None
+    if not maps:
+        return scaled_dot_product_attention(query, key, value, is_causal=causal, scale=beta), None
     weights = attention_weights(query, key, beta, causal)
     return weights @ value, weights
 
@@ -44,6 +59,13 @@ def pattern_of(network: Network, causal: bool, periodic: bool = False) -> TokenP
     return TokenPattern(section.local, section.global_tokens, section.random_tokens, section.seed, periodic, causal)
 
 
+def _with_pattern(query: Tensor, key: Tensor, value: Tensor, beta: float, pattern: TokenPattern) -> Tensor:
+    n = query.shape[-2]
+    if n < max(MIN_SPARSE, MIN_SPARSE_RATIO * _lists(pattern, n).shape[-1]):
+        return scaled_dot_product_attention(query, key, value, attn_mask=_mask(pattern, n).to(query.device), scale=beta)
+    return _sparse(query, key, value, beta, pattern)
+
+
 def _sparse(query: Tensor, key: Tensor, value: Tensor, beta: float, pattern: TokenPattern) -> Tensor:
     n = query.shape[-2]
     lists = _lists(pattern, n).to(query.device)
@@ -54,6 +76,11 @@ def _sparse(query: Tensor, key: Tensor, value: Tensor, beta: float, pattern: Tok
     seen = first if pattern.causal else n  # keys of the first tokens, which attend to all
     whole = attention_weights(query[..., :first, :], key[..., :seen, :], beta, pattern.causal)
     return torch.cat([whole @ value[..., :seen, :], output], dim=-2)
+
+
+@lru_cache(maxsize=8)
+def _mask(pattern: TokenPattern, n: int) -> Tensor:
+    return torch.from_numpy(pattern.mask(n))
 
 
 @lru_cache(maxsize=8)

@@ -52,13 +52,19 @@ class Task:
 def task_of(case: TrainingCase) -> Task:
     """Return the learning task of a training case: its training and test examples, and the shape of input and output.
 
-    Raises CaseError if data are missing, or a text is shorter than its passages.
+    Raises CaseError if data or the device are missing, or a text is shorter than its passages.
     """
+    device = case.training.device
+    if device == "cuda" and not torch.cuda.is_available():
+        raise refusal("training.device", device, '"cpu": PyTorch finds no CUDA device')
     task = TASKS[case.data.kind](case.data)
     precision = getattr(torch, case.training.precision)
-    if not task.shape.features:
-        return task
-    train, test = (Examples(part.inputs.to(precision), part.labels) for part in (task.train, task.test))
+    train, test = (
+        Examples(
+            part.inputs.to(device, precision if task.shape.features else part.inputs.dtype), part.labels.to(device)
+        )
+        for part in (task.train, task.test)
+    )
     return Task(task.shape, train, test)
 
 

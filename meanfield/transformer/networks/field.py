@@ -55,7 +55,7 @@ class Matrices(nn.Module):
 class FieldLayer(nn.Module):
     """Layer of the PDE network: maps states (batch, n, d) to new states and attention weights (batch, heads, n, n).
 
-    The weights are None without attention, or if its pattern is sparse.
+    The weights are None without ``maps``, without attention, or if its pattern is sparse.
     """
 
     def __init__(self, network: Network, pde: Pde, causal: bool, matrices: Matrices) -> None:
@@ -69,9 +69,9 @@ class FieldLayer(nn.Module):
         ).requires_grad_(pde.coefficients == "learned")
         self.diffuses = pde.diffusion > 0 or pde.coefficients == "learned"
 
-    def forward(self, u: Tensor) -> tuple[Tensor, Tensor | None]:
+    def forward(self, u: Tensor, maps: bool = False) -> tuple[Tensor, Tensor | None]:
         step, diffusion, gate = (self.coefficient(name) for name in NOT_NEGATIVE)
-        output, weights = self._output(u)
+        output, weights = self._output(u, maps)
         if self.network.layer_norm == "peri":
             output = normalize(output, dim=-1, eps=NEGLIGIBLE)
         moved = step * self.dropout(output)
@@ -96,11 +96,11 @@ class FieldLayer(nn.Module):
         value: Tensor = self.coefficients[name]
         return value.clamp(min=0.0) if name in NOT_NEGATIVE else value
 
-    def _output(self, u: Tensor) -> tuple[Tensor, Tensor | None]:
+    def _output(self, u: Tensor, maps: bool) -> tuple[Tensor, Tensor | None]:
         """Return αA + F (batch, n, d) and the attention weights of states u (batch, n, d).
 
         A is the attention with its factor α, F the feed-forward network. The weights (batch, heads, n, n) are None
-        without attention, or if its pattern is sparse.
+        without ``maps``, without attention, or if its pattern is sparse.
         """
         matrices, weights = self.matrices, None
         y = u if self.network.layer_norm == "none" else normalize(u, dim=-1, eps=NEGLIGIBLE)
@@ -109,7 +109,7 @@ class FieldLayer(nn.Module):
             query, key, value = (
                 torch.einsum("hed,bnd->bhne", m, y) for m in (matrices.query, matrices.key, matrices.value)
             )
-            found, weights = attend(query, key, value, matrices.beta, self.causal, self.pattern)
+            found, weights = attend(query, key, value, matrices.beta, self.causal, self.pattern, maps)
             output = self.coefficient("attention_weight") * torch.einsum("hde,bhne->bnd", matrices.output, found)
         if self.network.feed_forward:
             hidden: Tensor = ACTIVATIONS[self.network.activation](y @ matrices.inner.T + matrices.bias)

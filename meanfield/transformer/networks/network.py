@@ -33,17 +33,21 @@ class Shape:
 
 @dataclass
 class Trace:
-    """Record of a pass through a network: states (batch, n, d) before and after each layer, attention weights."""
+    """Record of a pass through a network: states (batch, n, d) before and after each layer.
+
+    With ``maps``, the record has the attention weights (batch, heads, n, n) of each layer too: None if it has none.
+    """
 
     states: list[Tensor]
     weights: list[Tensor | None]
+    maps: bool = False
 
 
 class TokenNetwork(nn.Module):
     """Network from inputs (batch, n, features), or words (batch, n), to logits (batch, classes).
 
-    The logits are (batch, n, classes) for a class of each token. A call records states and attention weights by layer
-    in ``trace``.
+    The logits are (batch, n, classes) for a class of each token. A call records states by layer in
+    ``trace``, and attention weights if it has ``maps``.
     """
 
     def __init__(self, case: TrainingCase, shape: Shape) -> None:
@@ -70,14 +74,15 @@ class TokenNetwork(nn.Module):
         return self.body.begin(self.dropout(self.embedding(inputs) + self.positions[: inputs.shape[1]]))
 
     def pass_layers(self, states: Tensor, trace: Trace | None = None) -> Tensor:
-        """Return the states (batch, n, d) after the last layer; record states and attention weights in ``trace``."""
+        """Return the states (batch, n, d) after the last layer; record states in ``trace``."""
         if trace is not None:
             trace.states.append(states)
         for layer in self.body.layers:
-            states, weights = layer(states)
+            states, weights = layer(states, trace is not None and trace.maps)
             if trace is not None:
                 trace.states.append(states)
-                trace.weights.append(weights)
+                if trace.maps:
+                    trace.weights.append(weights)
         return states
 
     def read(self, states: Tensor) -> Tensor:
@@ -104,9 +109,12 @@ def build(case: TrainingCase, shape: Shape, seed: int | None = None) -> TokenNet
     return network.to(getattr(torch, case.training.precision)).eval()
 
 
-def traced(network: TokenNetwork, inputs: Tensor) -> tuple[Tensor, Trace]:
-    """Run a network without gradients, and return its logits and a record of states and attention weights by layer."""
-    trace = Trace([], [])
+def traced(network: TokenNetwork, inputs: Tensor, maps: bool = False) -> tuple[Tensor, Trace]:
+    """Run a network without gradients, and return its logits and a record of its states by layer.
+
+    With ``maps`` the record has the attention weights too.
+    """
+    trace = Trace([], [], maps)
     with torch.no_grad():
         return network(inputs, trace), trace
 

@@ -145,7 +145,10 @@ def _read_into(fit: Fit, datasets: Mapping[str, Floats], stopped: str) -> None:
         for name, parameter in fit.network.named_parameters():
             parameter.copy_(torch.from_numpy(np.asarray(datasets[f"weights/{name}"])))
             if f"moments/{MOMENTS[0]}/{name}" in datasets:
-                moments = {kind: torch.from_numpy(np.asarray(datasets[f"moments/{kind}/{name}"])) for kind in MOMENTS}
+                moments = {
+                    kind: torch.from_numpy(np.asarray(datasets[f"moments/{kind}/{name}"])).to(parameter.device)
+                    for kind in MOMENTS
+                }
                 fit.optimizer.state[parameter] = {"step": step.clone(), **moments}
 
 
@@ -157,7 +160,7 @@ def _padded_measure(name: str, fit: Fit) -> Floats:
 
 
 def _weights(fit: Fit) -> dict[str, Floats]:
-    return {name: parameter.detach().numpy() for name, parameter in fit.network.named_parameters()}
+    return {name: parameter.detach().cpu().numpy() for name, parameter in fit.network.named_parameters()}
 
 
 def _moments(fit: Fit) -> Iterator[tuple[str, Floats]]:
@@ -165,7 +168,7 @@ def _moments(fit: Fit) -> Iterator[tuple[str, Floats]]:
         state = fit.optimizer.state.get(parameter, {})
         for moment in MOMENTS:
             if moment in state:
-                yield f"{moment}/{name}", state[moment].numpy()
+                yield f"{moment}/{name}", state[moment].cpu().numpy()
 
 
 def prepare_training(training: str | Path | TrainingCase, overrides: Sequence[str], continues: bool) -> Fit:

@@ -135,6 +135,7 @@ class Training(Section, frozen=True):
     explosion: Positive = 1e4
     precision: Literal["float32", "float64"] = "float32"
     threads: Count = 1
+    device: Literal["cpu", "cuda"] = "cpu"
 
     about: ClassVar = {
         "epochs": Key("passes through the examples", 20),
@@ -148,6 +149,7 @@ class Training(Section, frozen=True):
         "explosion": Key("root mean square of a state, or gradient norm unless clipped, at which training stops", 1e4),
         "precision": Key("number format", "float64"),
         "threads": Key("threads of PyTorch: several slow down small networks, and change the last digits of sums", 2),
+        "device": Key("processor that trains", "cuda"),
     }
 
 

@@ -60,7 +60,7 @@ ACTIVATIONS: dict[str, Callable[[Tensor], Tensor]] = {
 
 
 class SelfAttention(nn.Module):
-    """Self-attention of states (batch, n, d): output (batch, n, d) and weights (batch, heads, n, n), None if sparse."""
+    """Self-attention of states (batch, n, d): output (batch, n, d) and, with ``maps``, weights (batch, heads, n, n)."""
 
     def __init__(self, network: Network, causal: bool) -> None:
         super().__init__()
@@ -69,11 +69,11 @@ class SelfAttention(nn.Module):
         self.heads, self.causal, self.is_rotary = network.heads, causal, network.positions == "rotary"
         self.pattern = pattern_of(network, causal)
 
-    def forward(self, x: Tensor) -> tuple[Tensor, Tensor | None]:
+    def forward(self, x: Tensor, maps: bool = False) -> tuple[Tensor, Tensor | None]:
         query, key, value = (self._split(part(x)) for part in (self.query, self.key, self.value))
         if self.is_rotary:
             query, key = rotated(query), rotated(key)
-        output, weights = attend(query, key, value, query.shape[-1] ** -0.5, self.causal, self.pattern)
+        output, weights = attend(query, key, value, query.shape[-1] ** -0.5, self.causal, self.pattern, maps)
         return self.output(output.transpose(1, 2).flatten(2)), weights
 
     def _split(self, x: Tensor) -> Tensor:
@@ -98,7 +98,7 @@ class FeedForwardNetwork(nn.Module):
 class TransformerLayer(nn.Module):
     """Layer of the standard Transformer: maps states (batch, n, d) to new states and weights (batch, heads, n, n).
 
-    The attention weights are None without attention, or if its pattern is sparse.
+    The attention weights are None without ``maps``, without attention, or if its pattern is sparse.
     """
 
     def __init__(self, network: Network, causal: bool) -> None:
@@ -110,10 +110,10 @@ class TransformerLayer(nn.Module):
         self.norms = nn.ModuleList(_norm(network, network.layer_norm != "none") for _ in range(2))
         self.outer_norms = nn.ModuleList(_norm(network, network.layer_norm == "peri") for _ in range(2))
 
-    def forward(self, x: Tensor) -> tuple[Tensor, Tensor | None]:
+    def forward(self, x: Tensor, maps: bool = False) -> tuple[Tensor, Tensor | None]:
         weights = None
         if self.attention is not None:
-            output, weights = self.attention(self._before(x, 0))
+            output, weights = self.attention(self._before(x, 0), maps)
             x = self._after(x, output, 0)
         if self.feed_forward is not None:
             x = self._after(x, self.feed_forward(self._before(x, 1)), 1)

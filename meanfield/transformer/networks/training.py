@@ -19,13 +19,14 @@ import torch
 from torch import Tensor
 
 from meanfield.transformer.networks.data import Examples, Task
-from meanfield.transformer.networks.network import TokenNetwork, Trace, build, traced
+from meanfield.transformer.networks.network import TokenNetwork, Trace, build
 from meanfield.transformer.networks.section import Training, TrainingCase
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
 WARM_UP = 0.05  # fraction of all steps
+MEASURED = 256  # examples that pass through a network at once
 
 
 @dataclass
@@ -115,8 +116,8 @@ def begin(case: TrainingCase, task: Task, seed: int | None = None) -> Fit:
 
     seed   of the initial weights; None: the seed of the case
     """
-    network = build(case, task.shape, seed)
     training = case.training
+    network = build(case, task.shape, seed).to(training.device)
     # update parameters one by one: sums over groups of parameters depend on the grouping
     optimizer = torch.optim.AdamW(
         network.parameters(), lr=training.rate, weight_decay=training.weight_decay, foreach=False
@@ -203,8 +204,11 @@ def _step(fit: Fit, chosen: Tensor) -> str:
 
 @contextmanager
 def dropout_of(network: TokenNetwork, seed: int, step: int) -> Iterator[None]:
-    """Turn on dropout, drawn from the seed and the number of the step; PyTorch's global random state is restored."""
-    with torch.random.fork_rng(devices=[]):
+    """Apply dropout within the context, drawn from the seed and the number of the step.
+
+    PyTorch's global random state is restored.
+    """
+    with torch.random.fork_rng([place.index for place in {network.positions.device} if place.type == "cuda"]):
         torch.manual_seed(int(np.random.default_rng([seed, step]).integers(2**63)))
         network.train()
         yield
@@ -252,8 +256,13 @@ def _measure(fit: Fit) -> None:
 def loss_and_accuracy(network: TokenNetwork, examples: Examples) -> tuple[float, float]:
     """Return the cross entropy (nats) and the fraction of right answers of a network on examples.
 
-    Where each token has a label, both are means over all tokens.
+    Where each token has a label, both are means over all tokens. The examples pass through the network in batches.
     """
-    logits, _ = traced(network, examples.inputs)
-    right = (logits.argmax(dim=-1) == examples.labels).double().mean()
-    return float(loss_of(logits, examples.labels)), float(right)
+    loss = right = 0.0
+    with torch.no_grad():
+        for k in range(0, len(examples), MEASURED):
+            labels = examples.labels[k : k + MEASURED]
+            logits, share = network(examples.inputs[k : k + MEASURED]), len(labels) / len(examples)
+            loss += share * float(loss_of(logits, labels))
+            right += share * float((logits.argmax(dim=-1) == labels).double().mean())
+    return loss, right

@@ -11,6 +11,7 @@ from torch import nn  # noqa: E402
 
 import meanfield as mf  # noqa: E402
 from meanfield.model.pattern import TokenPattern  # noqa: E402
+from meanfield.transformer.networks import attending  # noqa: E402
 from meanfield.transformer.networks.attending import attend  # noqa: E402
 from meanfield.transformer.networks.network import Shape, build, traced  # noqa: E402
 from meanfield.transformer.networks.section import TrainingCase  # noqa: E402
@@ -210,12 +211,14 @@ SPARSE = ["network.pattern.local=1", "network.pattern.global_tokens=1", "network
 @pytest.mark.parametrize("kind", ["transformer", "pde"])
 def test_sparse_attention_is_dense_attention_with_the_same_mask(kind, data, monkeypatch):
     """Sparse and dense attention agree in states and gradients."""
+    monkeypatch.setattr(attending, "MIN_SPARSE", 0)
+    monkeypatch.setattr(attending, "MIN_SPARSE_RATIO", 0)
     network = network_of(*SPARSE, f"network.kind={kind}", f"data.kind={data}", "training.precision=float64")
     states = network.embed(inputs_of(network)).detach().requires_grad_()
     sparse = network.pass_layers(states)
     mine = gradients(sparse, states)
 
-    def dense(query, key, value, beta, causal, pattern):
+    def dense(query, key, value, beta, causal, pattern, maps):
         seen = torch.from_numpy(pattern.mask(query.shape[-2]))
         assert not seen.all()
         return nn.functional.scaled_dot_product_attention(query, key, value, seen, scale=beta), None
@@ -234,6 +237,40 @@ def test_layers_with_a_sparse_pattern_are_those_that_run_solves(data, tmp_path):
     _, trace = traced(network, inputs_of(network, batch=1))
     solved = mf.simulate(field_case(network, trace.states[0][0].numpy(), tmp_path)).position
     assert np.abs(solved[-1] - trace.states[-1][0].numpy()).max() < 1e-12
+
+
+@pytest.mark.parametrize("causal", [False, True])
+def test_attention_without_maps_is_attention_with_maps(causal):
+    random = torch.Generator().manual_seed(0)
+    parts = [torch.randn(2, 3, 40, 8, dtype=torch.float64, generator=random, requires_grad=True) for _ in range(3)]
+    output, weights = attend(*parts, 0.7, causal, maps=True)
+    quick, none = attend(*parts, 0.7, causal)
+    assert none is None
+    assert torch.allclose(weights.sum(dim=-1), torch.ones(2, 3, 40, dtype=torch.float64), rtol=0, atol=1e-14)
+    assert torch.allclose(quick, output, rtol=0, atol=1e-12)
+    for ours, theirs in zip(*(torch.autograd.grad(x.square().sum(), parts) for x in (quick, output)), strict=True):
+        assert torch.allclose(ours, theirs, rtol=0, atol=1e-12)
+
+
+@pytest.mark.parametrize(("n", "is_sparse"), [(64, False), (383, False), (384, True), (2000, True)])
+def test_patterns_of_few_tokens_use_dense_attention(n, is_sparse, monkeypatch):
+    calls, sparse = [], attending._sparse
+    monkeypatch.setattr(attending, "_sparse", lambda *given: calls.append(1) or sparse(*given))
+    x = torch.randn(1, 1, n, 4, dtype=torch.float64, generator=torch.Generator().manual_seed(0))
+    pattern = TokenPattern(local=2, global_tokens=1, random_tokens=1)
+    output, _ = attend(x, x, x, 1.0, False, pattern)
+    assert bool(calls) == is_sparse
+    assert torch.allclose(output, sparse(x, x, x, 1.0, pattern), rtol=0, atol=1e-12)
+
+
+@pytest.mark.parametrize("kind", ["transformer", "pde"])
+def test_maps_are_kept_on_request_only(kind):
+    network = network_of(f"network.kind={kind}", "training.precision=float64")
+    inputs = inputs_of(network)
+    (logits, without), (mapped, trace) = traced(network, inputs), traced(network, inputs, maps=True)
+    assert without.weights == []
+    assert [weights.shape for weights in trace.weights] == [(4, 4, 7, 7)] * 3
+    assert torch.allclose(logits, mapped, rtol=0, atol=1e-12)
 
 
 def test_sparse_attention_keeps_no_square_of_the_tokens():

@@ -1,5 +1,8 @@
 """Training: exact resume, the step of explosions, files that xarray opens, and refusals in one line."""
 
+import subprocess
+import sys
+
 import h5py
 import numpy as np
 import pytest
@@ -14,7 +17,15 @@ from meanfield.transformer.networks.data import task_of  # noqa: E402
 from meanfield.transformer.networks.network import build  # noqa: E402
 from meanfield.transformer.networks.saved import read_training, write_training  # noqa: E402
 from meanfield.transformer.networks.section import TrainingCase, load_training, parse_training, to_toml  # noqa: E402
-from meanfield.transformer.networks.training import begin, dropout_of, parts_of, rate_at, train  # noqa: E402
+from meanfield.transformer.networks.training import (  # noqa: E402
+    begin,
+    dropout_of,
+    loss_and_accuracy,
+    loss_of,
+    parts_of,
+    rate_at,
+    train,
+)
 from solvers.io.run_file import FileError  # noqa: E402
 
 SMALL = [
@@ -232,6 +243,60 @@ def test_initial_weights_have_their_law(kind):
             torch.testing.assert_close(
                 torch.linalg.svdvals(one), torch.ones(min(one.shape)).double(), atol=1e-5, rtol=0
             )
+
+
+@pytest.mark.parametrize("kind", ["stripes", "characters"])
+def test_measures_in_batches_are_those_of_all_examples(kind, monkeypatch):
+    case = small(f"data.kind={kind}", "data.length=16", "training.precision=float64")
+    fit = begin(case, task_of(case))
+    examples = fit.task.test
+    monkeypatch.setattr("meanfield.transformer.networks.training.MEASURED", 7)
+    loss, accuracy = loss_and_accuracy(fit.network, examples)
+    with torch.no_grad():
+        logits = fit.network(examples.inputs)
+    assert loss == pytest.approx(loss_of(logits, examples.labels).item(), rel=1e-12)
+    assert accuracy == pytest.approx((logits.argmax(-1) == examples.labels).double().mean().item(), rel=1e-12)
+
+
+@pytest.mark.skipif(torch.cuda.is_available(), reason="a CUDA device is present")
+def test_a_device_that_is_missing_is_refused_in_a_line(capsys):
+    assert main(["transformer", "train", "digits", "--set", *SMALL, "training.device=cuda", "--quiet"]) == 2
+    expected = 'meanfield: training.device = "cuda": expected "cpu": PyTorch finds no CUDA device\n'
+    assert capsys.readouterr().err == expected
+
+
+@pytest.mark.skipif(not torch.cuda.is_available(), reason="no CUDA device")
+@pytest.mark.parametrize("kind", ["transformer", "pde"])
+def test_training_on_cuda_is_training_on_the_cpu(kind, tmp_path):
+    more = (f"network.kind={kind}", "training.precision=float64")
+    host, path = fitted(*more), tmp_path / "part.h5"
+    write_training(path, fitted(*more, "training.device=cuda", "network.dropout=0.0", until=1))
+    resumed = train(read_training(path))
+    np.testing.assert_allclose(resumed.history.loss, host.history.loss, rtol=1e-6)
+
+
+MEMORY = """
+import resource, sys
+import numpy as np, torch
+from meanfield.transformer.networks.data import Examples, Task
+from meanfield.transformer.networks.network import Shape
+from meanfield.transformer.networks.section import TrainingCase
+from meanfield.transformer.networks.training import begin, train
+random = np.random.default_rng(0)
+x, y = random.standard_normal((10_000, 64, 12), "f4"), random.integers(0, 10, 10_000)
+few, all = (Examples(torch.from_numpy(x[:n]), torch.from_numpy(y[:n])) for n in (512, 10_000))
+case = TrainingCase().replace([f"network.kind={sys.argv[1]}", "training.batch=128", "training.epochs=1"])
+train(begin(case, Task(Shape(64, 12, 0, 10), few, all)))
+print(resource.getrusage(resource.RUSAGE_SELF).ru_maxrss)
+"""
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("kind", ["transformer", "pde"])
+def test_ten_thousand_images_in_64_tokens_need_less_than_two_gigabytes(kind):
+    """All images are measured before and after four steps with 128 images."""
+    found = subprocess.run([sys.executable, "-c", MEMORY, kind], capture_output=True, text=True, check=True)
+    assert int(found.stdout) < 2e6  # kilobytes
 
 
 REFUSED = {
