@@ -5,8 +5,8 @@ from __future__ import annotations
 from meanfield.cli.options import Argument, flag, option, overwrite
 
 EXPERIMENTS = (  # as in meanfield.transformer.experiments.table, repeated here so that the help loads nothing
-    "information", "attention", "bottleneck", "gradients", "sensitivity", "robustness", "stabilizers", "scaling",
-    "untrained",
+    "information", "attention", "bottleneck", "gradients", "sensitivity", "depth", "positions", "robustness",
+    "stabilizers", "scaling", "untrained",
 )  # fmt: skip
 _DROP = "tokens that the model reads but that are not {}: special, first or special,first (default: none)"
 
@@ -91,6 +91,6 @@ experiment_names = (
 )
 experiment_options = (
     number("seeds", 5, "number of networks of each kind"),
-    number("jobs", 1, "number of processes, for the experiments robustness and stabilizers only"),
-    option("--dask", "ADDRESS", "host:port of a Dask scheduler whose workers train (robustness, stabilizers only)"),
+    number("jobs", 1, "number of processes, for positions, robustness and stabilizers only"),
+    option("--dask", "ADDRESS", "host:port of a Dask scheduler whose workers train (as --jobs)"),
 )

@@ -185,8 +185,8 @@ def experiment(
     Parameters
     ----------
     name : str
-        Experiment: information, attention, bottleneck, gradients, sensitivity, robustness, stabilizers, scaling or
-        untrained.
+        Experiment: information, attention, bottleneck, gradients, sensitivity, depth, positions, robustness,
+        stabilizers, scaling or untrained.
     training : str, Path or TrainingCase
         Training file, or the name of a shipped one.
     overrides : mapping or sequence of str
@@ -195,10 +195,10 @@ def experiment(
         Number of networks of each kind; at least 2 for attention. Intervals of the tables are those of a mean over
         seeds.
     jobs : int
-        Processes that train the networks of the experiments robustness and stabilizers, which alone accept more than
-        1. Not with ``dask``.
+        Processes that train the networks of the experiments positions, robustness and stabilizers, which alone accept
+        more than 1. Not with ``dask``.
     dask : str, optional
-        Address host:port of a Dask scheduler, whose workers train the networks of robustness or stabilizers.
+        Address host:port of a Dask scheduler, whose workers train the networks of the same experiments.
     show : function (line)
         Function such as ``print`` that is called with a line on each network. The experiments scaling and untrained
         train none.

@@ -11,8 +11,10 @@ from meanfield.case.errors import CaseError
 from meanfield.running import Printer
 from meanfield.transformer.experiments.attention_maps import attention_maps
 from meanfield.transformer.experiments.bottleneck import bottleneck
+from meanfield.transformer.experiments.depth_limit import depth_limit
 from meanfield.transformer.experiments.gradient_flow import gradient_flow
 from meanfield.transformer.experiments.information_flow import information_flow
+from meanfield.transformer.experiments.positions import positions
 from meanfield.transformer.experiments.robustness import robustness
 from meanfield.transformer.experiments.scaling import scaling
 from meanfield.transformer.experiments.sensitivity import sensitivity
@@ -41,12 +43,14 @@ EXPERIMENTS: dict[str, Experiment] = {
     "bottleneck": lambda case, seeds, show, workers: bottleneck(case, seeds, show),
     "gradients": _of_trained(gradient_flow),
     "sensitivity": _of_trained(sensitivity),
+    "depth": _of_trained(depth_limit),
+    "positions": positions,
     "robustness": robustness,
     "stabilizers": stabilizers,
     "scaling": scaling,
     "untrained": untrained,
 }
-PARALLEL = ("robustness", "stabilizers")  # experiments whose networks can be trained by several workers
+PARALLEL = ("positions", "robustness", "stabilizers")  # experiments whose networks can be trained by several workers
 
 
 def run_experiment(name: str, case: TrainingCase, seeds: int, workers: Workers, show: Printer) -> Outcome:
@@ -58,7 +62,7 @@ def run_experiment(name: str, case: TrainingCase, seeds: int, workers: Workers, 
         raise CaseError(f"name = {name}: expected one of {', '.join(EXPERIMENTS)}")
     for key, value, default in (("dask", workers.dask, None), ("jobs", workers.jobs, 1)):
         if value != default and name not in PARALLEL:
-            raise CaseError(f"{key} = {value}: only allowed with the experiments {' and '.join(PARALLEL)}")
+            raise CaseError(f"{key} = {value}: only allowed with the experiments {', '.join(PARALLEL)}")
     if workers.jobs != 1 and workers.dask is not None:
         raise CaseError(f"jobs = {workers.jobs}: not allowed with dask, whose workers train the networks")
     if case.training.device != "cpu" and name != "stabilizers":

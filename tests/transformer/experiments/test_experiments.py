@@ -24,6 +24,7 @@ from meanfield.transformer.experiments.bottleneck import (  # noqa: E402
     information_of_input,
     information_of_labels,
 )
+from meanfield.transformer.experiments.depth_limit import measure_refined, pass_refined  # noqa: E402
 from meanfield.transformer.experiments.gradient_flow import state_gradients  # noqa: E402
 from meanfield.transformer.experiments.information_flow import similarity  # noqa: E402
 from meanfield.transformer.experiments.robustness import (  # noqa: E402
@@ -289,6 +290,30 @@ def test_gradient_of_the_softmax_is_the_norm_of_its_jacobian():
     assert measure_softmax(4, True, seed=0, keys=6)[1] == pytest.approx(np.mean(norms), rel=1e-12)
 
 
+def test_refined_layers_of_a_linear_map():
+    """Layers u ← (1 + a)u in k steps are (1 + a/k)^k; the differences are of first order, with the limit e^a."""
+    a, states = 0.5, torch.ones(1, 2, 3, dtype=torch.float64)
+    layers = [lambda u: ((1 + a) * u, None)] * 2
+    for k in (1, 2, 16):
+        np.testing.assert_allclose(pass_refined(layers, states, k), (1 + a / k) ** (2 * k), rtol=1e-14)
+    ends = [float(pass_refined(layers, states, k)[0, 0, 0]) for k in (256, 512)]
+    assert (np.exp(2 * a) - ends[0]) / (np.exp(2 * a) - ends[1]) == pytest.approx(2.0, rel=0.01)
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_one_step_of_refined_layers_is_the_network(kind):
+    network, task = network_of(kind)
+    with torch.no_grad():
+        states = network.embed(task.test.inputs)
+        np.testing.assert_allclose(
+            pass_refined(network.body.layers, states, 1), network.pass_layers(states), atol=1e-14
+        )
+    found = measure_refined(network, task.test)
+    assert found[0, 0] == loss_and_accuracy(network, task.test)[1]
+    orders = np.log2(found[:-1, 1] / found[1:, 1])
+    assert orders[-1] == pytest.approx(1.0, abs=0.1), orders
+
+
 def linear_examples() -> tuple[torch.nn.Module, Examples]:
     """Return a linear network of two classes, and 200 examples of 4 tokens and 3 features with values up to 1."""
     random = torch.Generator().manual_seed(0)
@@ -409,7 +434,19 @@ def test_trained_networks_are_those_of_the_training_command():
 
 
 @pytest.mark.parametrize(
-    "name", ["information", "attention", "bottleneck", "gradients", "sensitivity", "robustness", "scaling", "untrained"]
+    "name",
+    [
+        "information",
+        "attention",
+        "bottleneck",
+        "gradients",
+        "sensitivity",
+        "depth",
+        "positions",
+        "robustness",
+        "scaling",
+        "untrained",
+    ],
 )
 def test_the_command_writes_a_file_and_a_figure(name, tmp_path, capsys):
     path = tmp_path / "found.h5"
@@ -423,8 +460,8 @@ def test_the_command_writes_a_file_and_a_figure(name, tmp_path, capsys):
         assert data.attrs["summary"] in printed
         if name not in ("scaling", "untrained"):  # these experiments train nothing
             networks = ["transformer", "pde", "transformer, no attention", "pde, no attention"]
-            assert list(data.network.values.astype(str))[:4] == networks
-            assert np.all(np.isfinite(data.accuracy))
+            assert list(data.network.values.astype(str))[:4] == networks[: 2 if name == "positions" else 4]
+            assert np.all(np.isfinite(data.accuracy) | (name == "positions"))
     assert main(["info", str(path)]) == 0
     shown = capsys.readouterr().out
     assert data.attrs["summary"] in shown
@@ -440,7 +477,7 @@ def test_the_command_writes_a_file_and_a_figure(name, tmp_path, capsys):
         (["information", "--seeds", "0"], "--seeds 0: expected an integer >= 1"),
         (["information", "nothing"], "nothing: no such training file"),
         (["information", "--set", "network.positions=rotary"], "network.positions"),
-        (["attention", "--dask", "here:1"], "only allowed with the experiments robustness and stabilizers"),
+        (["attention", "--dask", "here:1"], "only allowed with the experiments positions, robustness, stabilizers"),
         (["robustness", "--set", "data.kind=passages"], 'data.kind = "passages": expected images'),
         (["attention", "--set", "network.pattern.local=1"], "network.pattern: expected none"),
         (["attention", "--set", "network.attention=false"], "network.attention = false"),
