@@ -46,7 +46,10 @@ def recover_atoms(cosines: Floats, max_atoms: int = MAX_ATOMS) -> Configuration:
     n = (1 + np.sqrt(1 + 8 * len(cosines))) / 2
     whole = np.concatenate([cosines, np.ones(round(n / 2))])  # a token with itself counts as half a pair
     quantiles = np.quantile(whole, (np.arange(LEVELS) + 0.5) / LEVELS)
-    found = [_fit_atoms(quantiles, k) for k in range(1, max_atoms + 1)]
+    point = _fit_atoms(quantiles, 1)
+    if point.distance <= TOLERANCE:  # no other fit can be better by more than TOLERANCE
+        return point
+    found = [point, *(_fit_atoms(quantiles, k) for k in range(2, max_atoms + 1))]
     best = min(one.distance for one in found)
     return next(one for one in found if one.distance <= best + TOLERANCE)
 
@@ -116,25 +119,28 @@ def _configuration(parameters: Floats, count: int) -> tuple[Floats, Floats]:
     logits = np.concatenate([[0.0], parameters[: count - 1]])
     weights = np.exp(logits - logits.max())
     vectors = np.zeros((count, count))
-    vectors[np.tril_indices(count)] = parameters[count - 1 :]
+    vectors[np.tri(count, dtype=bool)] = parameters[count - 1 :]
     vectors /= np.maximum(np.linalg.norm(vectors, axis=1, keepdims=True), 1e-300)
     return weights / weights.sum(), vectors @ vectors.T
 
 
 def _distance(masses: Floats, gram: Floats, quantiles: Floats) -> float:
-    """Return W₁ between the distribution of the atoms' cosines and the one with given quantiles, exactly.
+    """Return W₁ between the distribution of the atoms' cosines and the one with given sorted quantiles, exactly.
 
     W₁ = ∫ |difference of quantiles| over [0, 1]. The cosine of two atoms has the product of their masses as
-    probability; each given quantile covers 1/LEVELS.
+    probability; each given quantile q covers 1/LEVELS. Where the atoms have the cosine v, from a to b, the integral is
+    v(2m − a − b) + Q(a) + Q(b) − 2Q(m), with Q = ∫ q, and m in [a, b] where q passes v.
     """
     values, weights = gram.ravel(), np.outer(masses, masses).ravel()
     order = np.argsort(values)
-    cumulative = np.cumsum(weights[order])
-    edges = np.sort(np.concatenate([np.arange(LEVELS + 1) / LEVELS, np.minimum(cumulative[:-1], 1.0)]))
-    middles = (edges[1:] + edges[:-1]) / 2
-    ours = values[order][np.minimum(np.searchsorted(cumulative, middles), len(cumulative) - 1)]
-    given = quantiles[np.minimum((middles * LEVELS).astype(int), LEVELS - 1)]
-    return float(np.abs(ours - given) @ np.diff(edges))
+    values, ends = values[order], np.minimum(np.cumsum(weights[order]), 1.0)
+    ends[-1] = 1.0
+    starts = np.concatenate([[0.0], ends[:-1]])
+    passed = np.clip(np.searchsorted(quantiles, values) / LEVELS, starts, ends)
+    integral = np.concatenate([[0.0], np.cumsum(quantiles) / LEVELS])
+    grid = np.arange(LEVELS + 1) / LEVELS
+    first, middle, last = (np.interp(places, grid, integral) for places in (starts, passed, ends))
+    return float((values * (2 * passed - starts - ends) + first + last - 2 * middle).sum())
 
 
 def _quantiles_at(values: Floats, weights: Floats, levels: Floats) -> Floats:
