@@ -1,15 +1,19 @@
 """Layer of a trained Transformer: h ← h + attention + network with layer norm, biases, gains and positions.
 
-    post   h ← N₁(h + A(h)) ,     h ← N₂(h + F(h))
-    pre    h ← h + A(N₁(h)) ,     h ← h + F(N₂(h)) ,     and N₃ after the last layer
+    post       h ← N₁(h + A(h)) ,         h ← N₂(h + F(h))
+    pre        h ← h + A(N₁(h)) ,         h ← h + F(N₂(h)) ,         and N₃ after the last layer
+    sandwich   h ← h + N₁'(A(N₁(h))) ,    h ← h + N₂'(F(N₂(h))) ,    and N₃
+    parallel   h ← h + A(N₁(h)) + F(N₂(h)) ,                         and N₃
 
     A(y)_i = b_O + Σ_h W_O,h Σ_j p_hij (W_V,h y_j + b_V,h)
-    p_hij  = softmax_j(β⟨R_i(W_Q,h y_i + b_Q,h), R_j(W_K,h y_j + b_K,h)⟩) ,   j ≤ i under a causal mask
-    F(y)   = W₂ σ(W₁y + b₁) + b₂ ,   gated: W₂(σ(W_G y) ∘ (W₁y + b₁)) + b₂
+    p_hij  = softmax_j c(β⟨R_i(W_Q,h y_i + b_Q,h), R_j(W_K,h y_j + b_K,h)⟩) ,   |i − j| < window; causal: j ≤ i
+    F(y)   = W₂ σ(W₁y + b₁) + b₂ ,   gated: W₂(σ(W_G y) ∘ (W₁y + b₁)) + b₂ ,   experts: Σ_e r_e(y) F_e(y)
     N(y)   = g ∘ Cy/√(|Cy|²/d + ε) + b ,   C = I − 11ᵀ/d; RMS norm: C = I, b = 0
 
-R_i rotates pairs of coordinates by angles i·ω (Su et al., 2104.09864), or is I where positions are in the states before
-the first layer. Vaswani et al. (1706.03762); heads that share keys and values: Ainslie et al. (2305.13245).
+R_i rotates the first pairs of coordinates by angles i·ω (Su et al., 2104.09864), or is I where positions are in the
+states before the first layer. The cap is c(z) = κ tanh(z/κ), or z without κ. The weights r of experts are a softmax
+over the largest of their logits W_R y. Vaswani et al. (1706.03762); heads that share keys and values: Ainslie et al.
+(2305.13245); experts: Jiang et al. (2401.04088).
 """
 
 from __future__ import annotations
@@ -27,10 +31,13 @@ Arrays = Mapping[str, Floats]
 Rows = Iterator[tuple[slice, Floats]]  # blocks of rows of p
 REQUIRED = ("query", "key", "value", "out", "inner", "outer")  # of every layer; biases, gains and the gate are optional
 BIASES = ("query_bias", "key_bias", "value_bias", "out_bias", "inner_bias", "outer_bias", "gate_bias")
-SHIFTS = ("attention_shift", "network_shift", "final_shift")  # shifts b of layer norm
-GAINS = ("attention_gain", "network_gain", "query_gain", "key_gain", "final_gain")
+NORMS = ("attention", "network", "attention_after", "network_after", "final")
+SHIFTS = tuple(f"{norm}_shift" for norm in NORMS)  # shifts b of layer norm
+GAINS = (*(f"{norm}_gain" for norm in NORMS), "query_gain", "key_gain")
 FLAGS = ("query_normalized", "key_normalized")  # present where RMS norm acts on queries, on keys
-ARRAYS = (*REQUIRED, "gate", *BIASES, *SHIFTS, *GAINS, *FLAGS)
+OF_LAYER = ("frequencies", "window", "attention_plain")  # properties that differ between the layers of a model
+ARRAYS = (*REQUIRED, "gate", "router", *BIASES, *SHIFTS, *GAINS, *FLAGS, *OF_LAYER)
+OF_NETWORK = ("inner", "outer", "gate", "inner_bias", "outer_bias", "gate_bias")
 _CHUNK = 1 << 22  # maximum number of pairs of tokens at once
 
 
@@ -39,14 +46,16 @@ class LayerForm:
     """Properties shared by all layers of a trained Transformer.
 
     beta           β of the attention weights, 1/√d_head in most models
-    placement      position of layer norm: "post", after the sum with the residual, or "pre", before attention and
-                   network
+    placement      position of layer norm: "post", after the sum with the residual; "pre", before attention and
+                   network; "sandwich", before and after them; "parallel", before both, which act on the same states
     norm           "layer" or "rms"
     epsilon        ε > 0, added to the mean square that layer norm divides by
     activation     σ of the network: "gelu", "gelu_tanh", "relu", "silu" or "tanh"
     causal         whether token i attends to tokens j ≤ i only
-    frequencies    (d_head/2) ω of rotary positions, None for none
+    frequencies    ω of rotary positions, at most d_head/2, None for none; a layer can have others
     rotary_scale   factor of both rotated vectors
+    cap            κ of the cap of logits, infinite for none
+    experts        number of networks that act on a token, of those that a router selects from; 0 without a router
     """
 
     beta: float
@@ -57,10 +66,12 @@ class LayerForm:
     causal: bool = False
     frequencies: Floats | None = None
     rotary_scale: float = 1.0
+    cap: float = np.inf
+    experts: int = 0
 
     def __post_init__(self) -> None:
         for name, value, table in (
-            ("placement", self.placement, ("post", "pre")),
+            ("placement", self.placement, ("post", "pre", "sandwich", "parallel")),
             ("norm", self.norm, ("layer", "rms")),
             ("activation", self.activation, tuple(TRAINED_ACTIVATIONS)),
         ):
@@ -75,7 +86,9 @@ class TrainedLayer:
 
     form      properties of the model
     arrays    by name: query, key, value (heads, d_head, d), where the number of heads of key and value divides that of
-              query; out (heads, d, d_head), inner (width, d), outer (d, width); biases, gains and gate where present
+              query; out (heads, d, d_head), inner (width, d), outer (d, width); biases, gains and gate where present;
+              inner, outer and gate have a leading axis of experts beside router (experts, d); window (), frequencies;
+              attention_plain (), 1 where N₁ = I
     without   parts of PARTS that are left out: "biases" are all b, of layer norm too; "gains" all g; "residual" and
               "layer_norm" leave A and F alone, and N = I; "positions" are rotations; "final_norm" is N₃
     is_last   whether N₃ follows
@@ -92,25 +105,33 @@ class TrainedLayer:
         self._arrays = {name: array for name, array in arrays.items() if name not in left_out}
         self._final = is_last and "final_norm" not in without and any(name in arrays for name in _FINAL)
         _check_shapes(arrays)
-        pairs, frequencies = arrays["query"].shape[1] // 2, form.frequencies
-        if frequencies is not None and frequencies.shape != (pairs,):
-            raise ValueError(f"frequencies have shape {frequencies.shape}: expected ({pairs},)")
+        pairs, frequencies = arrays["query"].shape[1] // 2, arrays.get("frequencies", form.frequencies)
+        if frequencies is not None and (frequencies.ndim != 1 or len(frequencies) > pairs):
+            raise ValueError(f"frequencies have shape {frequencies.shape}: expected ({pairs},), or fewer")
+        self._frequencies = frequencies
+        self._plain = ("attention",) if arrays.get("attention_plain", np.zeros(())) > 0 else ()  # norms that are I
 
     def __call__(self, states: Floats) -> Floats:
-        branches: dict[str, Callable[[Floats], Floats]] = {"attention": self.attention, "network": self.network}
-        for part, branch in branches.items():
-            if part not in self._without:
-                states = self._with_residual(states, branch, part)
-            elif self.form.placement == "post":  # the layer norm of the part stays
-                states = self.normalized(states, part)
+        parts = [part for part in ("attention", "network") if part not in self._without]
+        if self.form.placement == "parallel":
+            states = self._residual(states) + sum(self.output(states, part) for part in parts)
+        elif self.form.placement == "post":
+            for part in ("attention", "network"):  # the layer norm of a part that is left out stays
+                moved = self._residual(states) + self.output(states, part) if part in parts else states
+                states = self.normalized(moved, part)
+        else:
+            for part in parts:
+                states = self._residual(states) + self.output(states, part)
         return self.normalized(states, "final") if self._final else states
 
-    def _with_residual(self, states: Floats, branch: Callable[[Floats], Floats], name: str) -> Floats:
-        residual = 0.0 if "residual" in self._without else states
-        if self.form.placement == "post":
-            return self.normalized(residual + branch(states), name)
-        moved: Floats = residual + branch(self.normalized(states, name))
-        return moved
+    def _residual(self, states: Floats) -> Floats:
+        return np.zeros_like(states) if "residual" in self._without else states
+
+    def output(self, states: Floats, part: str) -> Floats:
+        """Return the term (n, d) that attention or the network, by ``part``, adds to hidden states (n, d)."""
+        branch: Callable[[Floats], Floats] = {"attention": self.attention, "network": self.network}[part]
+        output = branch(states if self.form.placement == "post" else self.normalized(states, part))
+        return self.normalized(output, f"{part}_after") if self.form.placement == "sandwich" else output
 
     def attention(self, points: Floats) -> Floats:
         """Return the output (n, d) of self-attention among tokens at points y (n, d), the argument of the attention."""
@@ -122,12 +143,34 @@ class TrainedLayer:
 
     def weights(self, states: Floats) -> Floats:
         """Return the attention weights p (heads, n, n) among n tokens with the hidden states ``states`` (n, d)."""
-        points = self.normalized(states, "attention") if self.form.placement == "pre" else states
+        points = states if self.form.placement == "post" else self.normalized(states, "attention")
         return np.stack([np.concatenate([part for _, part in weights]) for weights, _, _ in self._heads(points)])
 
     def network(self, points: Floats) -> Floats:
         """Return the output (n, d) of the feed-forward network at points y (n, d)."""
-        arrays, activation = self._arrays, TRAINED_ACTIVATIONS[self.form.activation]
+        arrays = {name: self._arrays[name] for name in OF_NETWORK if name in self._arrays}
+        if "router" not in self._arrays:
+            return self._perceptron(points, arrays)
+        output = np.zeros_like(points)
+        for expert, shares in enumerate(self._routing(points).T):
+            rows = shares > 0
+            of_expert = {name: array[expert] for name, array in arrays.items()}
+            output[rows] += shares[rows, None] * self._perceptron(points[rows], of_expert)
+        return output
+
+    def _routing(self, points: Floats) -> Floats:
+        """Return the weights r (n, experts) of the experts at points y (n, d), 0 for those that are not selected."""
+        logits = points @ self._arrays["router"].T
+        selected = np.argsort(logits, axis=1)[:, -self.form.experts :]
+        largest = np.take_along_axis(logits, selected, axis=1)
+        weights = np.exp(largest - largest.max(axis=1, keepdims=True))
+        shares = np.zeros_like(logits)
+        np.put_along_axis(shares, selected, weights / weights.sum(axis=1, keepdims=True), axis=1)
+        return shares
+
+    def _perceptron(self, points: Floats, arrays: Arrays) -> Floats:
+        """Return the output (n, d) of one network with the given arrays at points y (n, d)."""
+        activation = TRAINED_ACTIVATIONS[self.form.activation]
         inner = points @ arrays["inner"].T + arrays.get("inner_bias", 0.0)
         if "gate" in arrays:
             inner = activation(points @ arrays["gate"].T + arrays.get("gate_bias", 0.0)) * inner
@@ -154,12 +197,16 @@ class TrainedLayer:
 
         A block has at most _CHUNK pairs of tokens, or one row.
         """
-        count = max(_CHUNK // n, 1)
+        count, window = max(_CHUNK // n, 1), float(self._arrays.get("window", np.inf))
         for start in range(0, n, count):
             rows = slice(start, min(start + count, n))
             logits = self.form.beta * (query[rows] @ key.T)
-            if self.form.causal:
-                logits[np.arange(rows.start, rows.stop)[:, None] < np.arange(n)] = -np.inf
+            if self.form.cap < np.inf:
+                logits = self.form.cap * np.tanh(logits / self.form.cap)
+            if self.form.causal or window < n:
+                steps = np.arange(rows.start, rows.stop)[:, None] - np.arange(n)
+                logits[np.abs(steps) >= window] = -np.inf
+                logits[steps < (0 if self.form.causal else -n)] = -np.inf
             logits -= logits.max(axis=1, keepdims=True)
             np.exp(logits, out=logits)
             logits /= logits.sum(axis=1, keepdims=True)
@@ -179,16 +226,17 @@ class TrainedLayer:
         return projected
 
     def _rotated(self, vectors: Floats) -> Floats:
-        if self.form.frequencies is None or "positions" in self._without:
+        if self._frequencies is None or "positions" in self._without:
             return vectors
-        angles = np.arange(len(vectors))[:, None] * self.form.frequencies
+        angles = np.arange(len(vectors))[:, None] * self._frequencies
         cosine, sine = (self.form.rotary_scale * f(angles) for f in (np.cos, np.sin))
-        first, second = np.split(vectors, 2, axis=1)
-        return np.hstack([first * cosine - second * sine, second * cosine + first * sine])
+        pairs = angles.shape[1]
+        first, second, rest = np.split(vectors, [pairs, 2 * pairs], axis=1)
+        return np.hstack([first * cosine - second * sine, second * cosine + first * sine, rest])
 
     def normalized(self, states: Floats, name: str) -> Floats:
-        """Return hidden states (n, d) after the layer norm with the given name: "attention", "network" or "final"."""
-        if "layer_norm" in self._without:
+        """Return hidden states (n, d) after the layer norm with the given name, one of NORMS."""
+        if "layer_norm" in self._without or name in self._plain:
             return states
         if self.form.norm == "layer":
             states = states - states.mean(axis=1, keepdims=True)
@@ -207,13 +255,19 @@ def _check_shapes(arrays: Arrays) -> None:
     if absent:
         raise ValueError(f"{absent[0]}: absent; expected arrays {', '.join(REQUIRED)}")
     heads, size, d = arrays["query"].shape
-    groups, width = (next(iter(arrays[name].shape), 0) for name in ("key", "inner"))
+    groups = next(iter(arrays["key"].shape), 0)
+    experts = arrays["router"].shape[:1] if "router" in arrays else ()
+    width = next(iter(arrays["inner"].shape[len(experts) :]), 0)
+    network = {
+        "inner": (width, d), "outer": (d, width), "gate": (width, d), "inner_bias": (width,), "gate_bias": (width,),
+        "outer_bias": (d,),
+    }  # fmt: skip
     expected = {
-        "key": (groups, size, d), "value": (groups, size, d), "out": (heads, d, size), "inner": (width, d),
-        "outer": (d, width), "gate": (width, d), "query_bias": (heads, size), "key_bias": (groups, size),
-        "value_bias": (groups, size), "out_bias": (d,), "inner_bias": (width,), "gate_bias": (width,),
-        "outer_bias": (d,), "query_gain": (size,), "key_gain": (size,),
-        **{f"{norm}_{what}": (d,) for norm in ("attention", "network", "final") for what in ("gain", "shift")},
+        "key": (groups, size, d), "value": (groups, size, d), "out": (heads, d, size), "query_bias": (heads, size),
+        "key_bias": (groups, size), "value_bias": (groups, size), "out_bias": (d,), "query_gain": (size,),
+        "key_gain": (size,), "router": (*experts, d), "window": (), "attention_plain": (),
+        **{name: (*experts, *shape) for name, shape in network.items()},
+        **{f"{norm}_{what}": (d,) for norm in NORMS for what in ("gain", "shift")},
     }  # fmt: skip
     for name, shape in expected.items():
         if name in arrays and arrays[name].shape != shape:

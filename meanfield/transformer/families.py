@@ -1,13 +1,15 @@
 """Families of trained Transformers, and the arrays of their layers under the names of TrainedLayer.
 
-BERT, RoBERTa, DistilBERT and ALBERT have layer norm after attention and network, GPT-2 before, with a causal mask.
-Llama, Qwen and Mistral also have RMS norm, rotary positions, gated networks and heads that share keys and values.
+BERT, RoBERTa, DistilBERT and ALBERT have layer norm after attention and network. GPT-2, OPT and ViT have layer norm
+before, Gemma 2 and 3 before and after; in GPT-NeoX and Phi both parts act on the same states. Llama, Qwen, Mistral,
+Mixtral and Gemma also have RMS norm, rotary positions, gated networks and heads that share keys and values.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
+from types import SimpleNamespace
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -32,10 +34,12 @@ class Family:
                in rows, (d, d)
     epsilon    ε of layer norm, or the configuration's key for it
     activation the configuration's key for the activation of the feed-forward network
-    placement  of layer norm: "pre" or "post" attention and feed-forward network
+    placement  of layer norm, as in LayerForm
     norm       "layer", or "rms" for RMS norm
     causal     whether a token attends to itself and earlier tokens only
     final      function (network) → final_gain and final_shift of the norm after the last layer
+    offset     added to each stored gain
+    adapt      function (configuration) → properties of the family that depend on the configuration, by name
     """
 
     layer: Callable[[Pretrained, int], Tensors]
@@ -45,6 +49,8 @@ class Family:
     norm: str = "layer"
     causal: bool = False
     final: Callable[[Pretrained], Tensors] = lambda network: {}
+    offset: float = 0.0
+    adapt: Callable[[Config], dict[str, Any]] = lambda config: {}
 
 
 def family_of(name: str, config: Config) -> Family:
@@ -55,16 +61,30 @@ def family_of(name: str, config: Config) -> Family:
     if config.model_type not in FAMILIES:
         raise CaseError(f"{name}: attention of {config.model_type}: expected one of {', '.join(FAMILIES)}")
     family = FAMILIES[config.model_type]
+    family = replace(family, **family.adapt(config))
     for key, usual in _USUAL.items():
-        if getattr(config, key, usual) != usual:
+        if getattr(config, key, None) not in (None, usual):
             raise CaseError(f"{name}: {key} = {getattr(config, key)}: expected {usual}")
     activation = getattr(config, family.activation)
     if activation not in _ACTIVATIONS:
         raise CaseError(f"{name}: {family.activation} = {activation}: expected one of {', '.join(_ACTIVATIONS)}")
-    rotary = (getattr(config, "rope_parameters", None) or {}).get("rope_type", "default")
-    if rotary in ("dynamic", "longrope"):
-        raise CaseError(f"{name}: rope_type = {rotary}: expected frequencies that are the same for every text")
+    rotary = getattr(config, "rope_parameters", None) or {}
+    of_types = [part for part in rotary.values() if isinstance(part, dict)]  # one of each type of layer, or none
+    for part in of_types or [rotary]:
+        if (kind := part.get("rope_type", "default")) in ("dynamic", "longrope"):
+            raise CaseError(f"{name}: rope_type = {kind}: expected frequencies that are the same for every text")
+        if of_types and kind == "yarn":
+            raise CaseError(f"{name}: rope_type = {kind}: expected the same factor of rotary positions in all layers")
     return family
+
+
+def has_mean_field_law(family: Family, config: Config) -> bool:
+    """Return whether the attention of a model is a mean-field velocity: with layer norm, and positions in the states.
+
+    RMS norm, rotary positions, windows, and attention beside the network are excluded.
+    """
+    rotary = getattr(config, "rope_parameters", None) is not None
+    return family.norm == "layer" and family.placement in ("pre", "post") and not rotary
 
 
 def head_size(config: Config) -> int:
@@ -78,23 +98,52 @@ def beta_of(config: Config) -> float | None:
         family_of("", config)
     except CaseError:
         return None
-    return float(head_size(config) ** -0.5)
+    return float((getattr(config, "query_pre_attn_scalar", None) or head_size(config)) ** -0.5)
 
 
 def form_of(family: Family, network: Pretrained) -> LayerForm:
     """Return the structure that all layers of a network share: β, layer norm, activation, mask and rotary positions."""
-    config, rotary = network.config, getattr(network, "rotary_emb", None)
+    config, beta = network.config, beta_of(network.config)
+    assert beta is not None  # the family is known
     epsilon = family.epsilon if isinstance(family.epsilon, float) else float(getattr(config, family.epsilon))
+    frequencies, scale = _rotary(network, 0)
     return LayerForm(
-        beta=head_size(config) ** -0.5,
+        beta=beta,
         placement=family.placement,
         norm=family.norm,
         epsilon=epsilon,
         activation=_ACTIVATIONS[getattr(config, family.activation)],
         causal=family.causal,
-        frequencies=None if rotary is None else _array(rotary.inv_freq),
-        rotary_scale=1.0 if rotary is None else float(rotary.attention_scaling),
+        frequencies=frequencies,
+        rotary_scale=scale,
+        cap=float(getattr(config, "attn_logit_softcapping", None) or np.inf),
+        experts=int(getattr(config, "num_local_experts", 0) and config.num_experts_per_tok),
     )
+
+
+def _rotary(network: Pretrained, layer: int) -> tuple[Floats | None, float]:
+    """Return the frequencies of the rotary positions of a layer, and the factor of rotated vectors; (None, 1) without.
+
+    Some models have other frequencies in layers of other types, such as those with a window.
+    """
+    rotary = getattr(network, "rotary_emb", None)
+    if rotary is None:
+        return None, 1.0
+    prefix = "" if hasattr(rotary, "inv_freq") else f"{network.config.layer_types[layer]}_"
+    return _array(getattr(rotary, f"{prefix}inv_freq")), float(getattr(rotary, f"{prefix}attention_scaling"))
+
+
+def _properties_of_layer(family: Family, network: Pretrained, layer: int) -> dict[str, Floats]:
+    """Return the window of a layer, infinite for none, and its frequencies, where the layers of a model differ."""
+    config, found = network.config, {}
+    types, size = getattr(config, "layer_types", None), getattr(config, "sliding_window", None)
+    if size is not None:
+        is_local = types is None or types[layer] == "sliding_attention"
+        found["window"] = np.array(float(size + (not family.causal)) if is_local else np.inf)
+    rotary = getattr(network, "rotary_emb", None)
+    if rotary is not None and not hasattr(rotary, "inv_freq"):
+        found["frequencies"] = np.asarray(_rotary(network, layer)[0])
+    return found
 
 
 def arrays_of(family: Family, network: Pretrained, layer: int) -> dict[str, Floats]:
@@ -106,6 +155,7 @@ def arrays_of(family: Family, network: Pretrained, layer: int) -> dict[str, Floa
     config, size = network.config, head_size(network.config)
     tensors = family.layer(network, layer) | family.final(network)
     arrays = {name: _array(tensor) for name, tensor in tensors.items() if tensor is not None}
+    arrays |= {name: gain + family.offset for name, gain in arrays.items() if name.endswith("_gain") and family.offset}
     d = arrays["out"].shape[0]
     for name in ("query", "key", "value"):
         arrays[name] = arrays[name].reshape(-1, size, d)
@@ -115,11 +165,11 @@ def arrays_of(family: Family, network: Pretrained, layer: int) -> dict[str, Floa
     for name in ("query", "key"):
         if f"{name}_gain" in arrays:
             arrays[f"{name}_normalized"] = np.ones(())
-    return arrays
+    return arrays | _properties_of_layer(family, network, layer)
 
 
-def _array(tensor: Tensor) -> Floats:
-    return np.asarray(tensor.detach().numpy(), dtype=float)
+def _array(tensor: Tensor | Floats) -> Floats:
+    return np.asarray(tensor if isinstance(tensor, np.ndarray) else tensor.detach().numpy(), dtype=float)
 
 
 def _linear(**modules: Any) -> Tensors:
@@ -128,12 +178,26 @@ def _linear(**modules: Any) -> Tensors:
     return weights | {f"{name}_bias": module.bias for name, module in modules.items()}
 
 
+def _packed(module: Any, *names: str, heads: int = 1) -> Tensors:
+    """Return weights and biases by name: NAME and NAME_bias. One matrix stacks them in this order for each of heads."""
+    tensors = {"": module.weight, "_bias": module.bias}
+    return {
+        f"{name}{end}": part.flatten(0, 1)
+        for end, tensor in tensors.items()
+        if tensor is not None
+        for name, part in zip(names, tensor.unflatten(0, (heads, len(names), -1)).unbind(1), strict=True)
+    }
+
+
 def _norms(**modules: Any) -> Tensors:
     """Return the gains and shifts of layer norms, by the names of the arguments: NAME_gain and NAME_shift.
 
-    The shift of RMS norm is None.
+    The shift of RMS norm is None. The gain of a norm without weights is 1.
     """
-    gains = {f"{name}_gain": module.weight for name, module in modules.items()}
+    gains: Tensors = {
+        f"{name}_gain": np.ones(module.normalized_shape) if module.weight is None else module.weight
+        for name, module in modules.items()
+    }
     return gains | {f"{name}_shift": getattr(module, "bias", None) for name, module in modules.items()}
 
 
@@ -174,29 +238,99 @@ def _albert(network: Pretrained, layer: int) -> Tensors:
 def _gpt2(network: Pretrained, layer: int) -> Tensors:
     """Return the weights of a layer of GPT-2 by name, as matrices that act by y = xWᵀ.
 
-    GPT-2 stacks Q, K and V in one matrix, and its matrices act by y = xW.
+    The matrices of GPT-2 act by y = xW.
     """
     block = network.h[layer]
-    heads, names = block.attn, ("query", "key", "value")
-    packed = dict(zip(names, heads.c_attn.weight.T.chunk(3), strict=True))
-    biases = dict(zip((f"{name}_bias" for name in names), heads.c_attn.bias.chunk(3), strict=True))
+    heads = block.attn
+    packed = _packed(_transposed(heads.c_attn), "query", "key", "value")
     maps = {"out": heads.c_proj, "inner": block.mlp.c_fc, "outer": block.mlp.c_proj}
-    packed |= {name: module.weight.T for name, module in maps.items()}
-    biases |= {f"{name}_bias": module.bias for name, module in maps.items()}
-    return packed | biases | _norms(attention=block.ln_1, network=block.ln_2)
+    return (
+        packed
+        | _linear(**{name: _transposed(module) for name, module in maps.items()})
+        | _norms(attention=block.ln_1, network=block.ln_2)
+    )
+
+
+def _transposed(module: Any) -> Any:
+    """Return the weight and bias of a linear map y = xW + b with the attributes of one with y = xWᵀ + b."""
+    return SimpleNamespace(weight=module.weight.T, bias=module.bias)
+
+
+def _opt(network: Pretrained, layer: int) -> Tensors:
+    block = network.decoder.layers[layer]
+    heads = block.self_attn
+    return _linear(
+        query=heads.q_proj, key=heads.k_proj, value=heads.v_proj, out=heads.out_proj, inner=block.fc1, outer=block.fc2
+    ) | _norms(attention=block.self_attn_layer_norm, network=block.final_layer_norm)
+
+
+def _of_opt(config: Config) -> dict[str, Any]:
+    if config.do_layer_norm_before and not config._remove_final_layer_norm:
+        return {"final": lambda network: _norms(final=network.decoder.final_layer_norm)}
+    return {} if config.do_layer_norm_before else {"placement": "post"}
+
+
+def _vit(network: Pretrained, layer: int) -> Tensors:
+    block = network.layers[layer]
+    heads, mlp = block.attention, block.mlp
+    return _linear(
+        query=heads.q_proj, key=heads.k_proj, value=heads.v_proj, out=heads.o_proj, inner=mlp.fc1, outer=mlp.fc2
+    ) | _norms(attention=block.layernorm_before, network=block.layernorm_after)
+
+
+def _gpt_neox(network: Pretrained, layer: int) -> Tensors:
+    block = network.layers[layer]
+    packed = _packed(
+        block.attention.query_key_value, "query", "key", "value", heads=network.config.num_attention_heads
+    )  # fmt: skip
+    maps = _linear(out=block.attention.dense, inner=block.mlp.dense_h_to_4h, outer=block.mlp.dense_4h_to_h)
+    return packed | maps | _norms(attention=block.input_layernorm, network=block.post_attention_layernorm)
+
+
+def _phi(network: Pretrained, layer: int) -> Tensors:
+    block = network.layers[layer]
+    heads, norm = block.self_attn, block.input_layernorm
+    return _linear(
+        query=heads.q_proj, key=heads.k_proj, value=heads.v_proj, out=heads.dense, inner=block.mlp.fc1,
+        outer=block.mlp.fc2,
+    ) | _norms(attention=norm, network=norm)  # fmt: skip
+
+
+def _modernbert(network: Pretrained, layer: int) -> Tensors:
+    """Return the weights of a layer of ModernBERT by name; the first layer has no norm before attention."""
+    import torch
+
+    block = network.layers[layer]
+    packed = _packed(block.attn.Wqkv, "query", "key", "value") | _packed(block.mlp.Wi, "gate", "inner")
+    plain = torch.tensor(float(isinstance(block.attn_norm, torch.nn.Identity)))
+    norm = block.mlp_norm if plain else block.attn_norm  # stands for the absent one, and has no effect there
+    maps = _linear(out=block.attn.Wo, outer=block.mlp.Wo)
+    return packed | maps | _norms(attention=norm, network=block.mlp_norm) | {"attention_plain": plain}
 
 
 def _llama(network: Pretrained, layer: int) -> Tensors:
     block = network.layers[layer]
-    heads, mlp = block.self_attn, block.mlp
-    arrays = _linear(
-        query=heads.q_proj, key=heads.k_proj, value=heads.v_proj, out=heads.o_proj, gate=mlp.gate_proj,
-        inner=mlp.up_proj, outer=mlp.down_proj,
-    ) | _norms(attention=block.input_layernorm, network=block.post_attention_layernorm)  # fmt: skip
+    heads, after = block.self_attn, block.post_attention_layernorm
+    arrays = _linear(query=heads.q_proj, key=heads.k_proj, value=heads.v_proj, out=heads.o_proj) | _gated(block.mlp)
+    if hasattr(block, "pre_feedforward_layernorm"):  # norms after attention and network too, in Gemma 2 and 3
+        arrays |= _norms(
+            attention=block.input_layernorm, attention_after=after, network=block.pre_feedforward_layernorm,
+            network_after=block.post_feedforward_layernorm,
+        )  # fmt: skip
+    else:
+        arrays |= _norms(attention=block.input_layernorm, network=after)
     for name in ("query", "key"):
-        norm = getattr(heads, f"{name[0]}_norm", None)  # normalization of queries and keys, in Qwen3
+        norm = getattr(heads, f"{name[0]}_norm", None)  # normalization of queries and keys, in Qwen3 and Gemma 3
         arrays |= {} if norm is None else {f"{name}_gain": norm.weight}
     return arrays
+
+
+def _gated(mlp: Any) -> Tensors:
+    """Return the weights of a gated network, or of the experts of Mixtral, by name."""
+    if not hasattr(mlp, "experts"):
+        return _linear(gate=mlp.gate_proj, inner=mlp.up_proj, outer=mlp.down_proj)
+    gate, inner = mlp.experts.gate_up_proj.chunk(2, dim=1)
+    return {"router": mlp.gate.weight, "gate": gate, "inner": inner, "outer": mlp.experts.down_proj}
 
 
 _USUAL = {  # supported values by the configuration's keys
@@ -206,7 +340,8 @@ _USUAL = {  # supported values by the configuration's keys
     "scale_attn_weights": True,
     "scale_attn_by_inverse_layer_idx": False,
     "add_cross_attention": False,
-    "sliding_window": None,
+    "qk_layernorm": False,
+    "use_bidirectional_attention": False,
 }
 _ACTIVATIONS = {
     "gelu": "gelu", "gelu_new": "gelu_tanh", "gelu_pytorch_tanh": "gelu_tanh", "relu": "relu", "silu": "silu",
@@ -216,10 +351,14 @@ _BERT = Family(_bert)
 _LLAMA = Family(
     _llama, "rms_norm_eps", placement="pre", norm="rms", causal=True, final=lambda network: _norms(final=network.norm)
 )
+_GEMMA = replace(_LLAMA, offset=1.0)
+_GEMMA_2 = replace(_GEMMA, activation="hidden_activation", placement="sandwich")
 
 
 FAMILIES = {
     "bert": _BERT,
+    "camembert": _BERT,
+    "electra": _BERT,
     "roberta": _BERT,
     "xlm-roberta": _BERT,
     "distilbert": Family(_distilbert, 1e-12, "activation"),
@@ -228,8 +367,25 @@ FAMILIES = {
         _gpt2, "layer_norm_epsilon", "activation_function", placement="pre", causal=True,
         final=lambda network: _norms(final=network.ln_f),
     ),
+    "opt": Family(_opt, 1e-5, "activation_function", placement="pre", causal=True, adapt=_of_opt),
+    "vit": Family(_vit, placement="pre"),
+    "gpt_neox": Family(
+        _gpt_neox, placement="parallel", causal=True, final=lambda network: _norms(final=network.final_layer_norm),
+        adapt=lambda config: {} if config.use_parallel_residual else {"placement": "pre"},
+    ),
+    "phi": Family(
+        _phi, placement="parallel", causal=True, final=lambda network: _norms(final=network.final_layernorm)
+    ),
+    "modernbert": Family(
+        _modernbert, "norm_eps", "hidden_activation", placement="pre",
+        final=lambda network: _norms(final=network.final_norm),
+    ),
     "llama": _LLAMA,
     "mistral": _LLAMA,
+    "mixtral": _LLAMA,
+    "gemma": _GEMMA,
+    "gemma2": _GEMMA_2,
+    "gemma3_text": _GEMMA_2,
     "qwen2": _LLAMA,
     "qwen3": _LLAMA,
 }  # fmt: skip

@@ -20,6 +20,7 @@ VOCABULARIES = (  # files of a tokenizer, any of which suffices; without them th
     "tokenizer.json", "vocab.txt", "vocab.json", "vocab.bpe", "spiece.model", "tokenizer.model",
     "sentencepiece.bpe.model", "sentencepiece.model",
 )  # fmt: skip
+IMAGES = ("vit",)  # model types that read images
 INDICES = ("model.safetensors.index.json", "pytorch_model.bin.index.json")
 _NOUNS = {"AutoConfig": "a model", "AutoTokenizer": "a tokenizer"}
 
@@ -105,6 +106,8 @@ def load_network(model: str, config: Any, kind: str = "AutoModel") -> Any:
     CaseError. Missing weights of the pooler are permitted: it follows all layers, and no state depends on it.
     """
     options = {"config": config, "attn_implementation": ATTENTION, "output_loading_info": True}
+    if hasattr(config, "num_local_experts"):
+        options["experts_implementation"] = ATTENTION  # other ones reject float64
     network, found = _load_part(model, getattr(require_transformers(), kind), **options)
     lacking = sorted(name for name in found["missing_keys"] if not name.startswith("pooler."))
     if lacking:
@@ -113,7 +116,7 @@ def load_network(model: str, config: Any, kind: str = "AutoModel") -> Any:
     if unused:
         layers = getattr(network.config, "num_hidden_layers", None)
         raise CaseError(f"{model}: num_hidden_layers = {layers}, but its weights have more layers, such as {unused[0]}")
-    if getattr(network, "main_input_name", "input_ids") != "input_ids":
+    if getattr(network, "main_input_name", "input_ids") != "input_ids" and config.model_type not in IMAGES:
         raise CaseError(f"{model}: reads {network.main_input_name}: expected a model of text")
     return network.double().eval()
 

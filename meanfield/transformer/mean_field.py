@@ -26,7 +26,15 @@ from meanfield.case.overrides import inline
 from meanfield.domains.particles.velocity import ParticleVelocity, layer_map
 from meanfield.model.heads import Head
 from meanfield.model.layer_norm import LayerNorm
-from meanfield.transformer.families import Family, arrays_of, family_of, form_of, head_size, stored_layers
+from meanfield.transformer.families import (
+    Family,
+    arrays_of,
+    family_of,
+    form_of,
+    has_mean_field_law,
+    head_size,
+    stored_layers,
+)
 from meanfield.transformer.model import HiddenStates
 from meanfield.transformer.writing import Shapes, replacements, write_arrays
 from solvers.mesh.coordinates import unit_vectors
@@ -39,12 +47,12 @@ MATRICES, TOKENS, CASE = FILES = "attention.h5", "tokens.npy", "case.toml"
 def require_attention(name: str, config: Any, layer: int | None = None) -> Family:
     """Return the family of a model whose attention can be written as a mean-field velocity.
 
-    Raises CaseError for RMS norm and rotary positions, and for a layer, counted from 1, that the model does not have.
+    Raises CaseError for RMS norm or rotary positions, and for a layer, counted from 1, that the model does not have.
     """
     family, layers = family_of(name, config), config.num_hidden_layers
-    if family.norm != "layer":
+    if not has_mean_field_law(family, config):
         expected = "expected layer norm; with mean_field=False a case is the whole model"
-        raise CaseError(f"{name}: {config.model_type} has RMS norm and rotary positions: {expected}")
+        raise CaseError(f"{name}: {config.model_type} has RMS norm or rotary positions: {expected}")
     if layer is not None and not 1 <= layer <= layers:
         raise CaseError(f"layer = {layer}: expected 1 to {layers}, the layers of {name}")
     return family
@@ -91,7 +99,7 @@ def head_matrices(arrays: dict[str, Floats], placement: str) -> dict[str, Floats
     of the matrices.
     """
     d = arrays["query"].shape[2]
-    scale = np.sqrt(d) * arrays["attention_gain"] if placement == "pre" else np.ones(d)
+    scale = np.sqrt(d) * arrays.get("attention_gain", 1.0) if placement == "pre" else np.ones(d)
     out = arrays["out"]
     return {
         **{name: arrays[name] * scale for name in ("query", "key", "value")},

@@ -12,12 +12,12 @@ from typing import Any
 import numpy as np
 
 from meanfield.case.errors import CaseError
-from meanfield.transformer.loading import first_line, load_config, load_network, load_tokenizer
-from meanfield.transformer.sources import read_text
+from meanfield.transformer.loading import IMAGES, first_line, load_config, load_network, load_tokenizer
+from meanfield.transformer.sources import read_text_or_image
 from solvers.mesh.mesh import Floats
 
 Booleans = np.ndarray[Any, np.dtype[np.bool_]]
-POSITIONS = ("position_embeddings", "wpe")  # names of learned positions in the families
+POSITIONS = ("position_embeddings", "wpe", "embed_positions")  # names of learned positions in the families
 MAX_UNKNOWN = 0.2  # largest share of unknown tokens: beyond it the states do not represent the text
 
 
@@ -51,6 +51,7 @@ class HiddenStates:
     tokens    (n,) the tokens as text
     special   (n,) whether a token is not part of the text, such as [CLS] and [SEP]
     hidden    (layers + 1, n, d) the state h of each token before the first layer and after each
+    image     (channels, height, width) whose patches are the tokens; None for a text
     """
 
     name: str
@@ -61,6 +62,7 @@ class HiddenStates:
     tokens: tuple[str, ...]
     special: Booleans
     hidden: Floats
+    image: Floats | None = None
 
     @property
     def layers(self) -> int:
@@ -108,21 +110,28 @@ Require = Callable[[str, Any], object]
 
 @dataclass(frozen=True, eq=False)
 class Model:
-    """Trained Transformer with its tokenizer and its network in float64; ``read`` may be called for many texts."""
+    """Trained Transformer with its tokenizer and its network in float64; ``read`` may be called for many texts.
+
+    A model of images has no tokenizer: None.
+    """
 
     name: str
     config: Any
     tokenizer: Any
     network: Any
 
-    def read(self, words: str, source: str) -> HiddenStates:
+    def read(self, words: str | Floats, source: str) -> HiddenStates:
         """Return the hidden states of the tokens of a text before the first layer and after each layer.
 
-        words   the text
+        words   the text, or the image (channels, height, width) for a model of images
         source  description of its origin, for messages
 
         Raises CaseError for a text of fewer than two tokens, or one that the model cannot read.
         """
+        if self.tokenizer is None:
+            return self._read_image(words, source)
+        if not isinstance(words, str):
+            raise CaseError(f"{source}: an image: expected a text, which {self.name} reads")
         ids = _ids(self.name, self.network, self.tokenizer, words, source)
         return HiddenStates(
             name=self.name,
@@ -133,6 +142,27 @@ class Model:
             tokens=tuple(self.tokenizer.convert_ids_to_tokens(ids)),
             special=np.isin(ids, self.tokenizer.all_special_ids),
             hidden=hidden_states(self.name, self.network, ids),
+        )
+
+    def _read_image(self, image: str | Floats, source: str) -> HiddenStates:
+        """Return the hidden states of the patches of an image. The first token, [CLS], has number 0."""
+        config, sides = self.config, (self.config.image_size, self.config.patch_size)
+        (height, width), (rows, columns) = ((side, side) if isinstance(side, int) else side for side in sides)
+        shape = (config.num_channels, height, width)
+        if isinstance(image, str) or image.shape != shape:
+            raise CaseError(f"{source}: expected an image, an array {shape} in a file .npy, which {self.name} reads")
+        patches = [f"{i},{j}" for i in range(height // rows) for j in range(width // columns)]
+        count = len(patches) + 1
+        return HiddenStates(
+            name=self.name,
+            config=config,
+            network=self.network,
+            source=source,
+            ids=np.arange(count, dtype=float),
+            tokens=("[CLS]", *patches),
+            special=np.arange(count) == 0,
+            hidden=hidden_states(self.name, self.network, image),
+            image=image,
         )
 
 
@@ -147,7 +177,8 @@ def load_model(model: str | Path, require: Require = lambda name, config: None) 
     name = str(model)
     config = load_config(name)
     require(name, config)
-    return Model(name, config, load_tokenizer(name), load_network(name, config))
+    tokenizer = None if config.model_type in IMAGES else load_tokenizer(name)
+    return Model(name, config, tokenizer, load_network(name, config))
 
 
 def read_with(model: str | Path, texts: Sequence[tuple[str, str]], require: Require) -> list[HiddenStates]:
@@ -165,7 +196,7 @@ def read_with(model: str | Path, texts: Sequence[tuple[str, str]], require: Requ
 def read_states(
     model: str | Path, text: str | Path | None = None, require: Require = lambda name, config: None
 ) -> HiddenStates:
-    """Load a trained Transformer, and return the hidden states of the tokens of one text.
+    """Load a trained Transformer, and return the hidden states of the tokens of one text, or of an image.
 
     text     a file, "-" for the standard input, None for the text of the package
     require  function of the model's name and configuration, called before the weights are loaded; may raise
@@ -173,7 +204,7 @@ def read_states(
     A text longer than the model's limit is cut, with a TextWarning. Raises CaseError as ``load_model``, and for too
     little text or a file that cannot be read.
     """
-    words, source = read_text(text)
+    words, source = read_text_or_image(text)
     return load_model(model, require).read(words, source)
 
 
@@ -229,11 +260,11 @@ def _warn(text: str) -> None:
     warnings.warn(text, TextWarning, stacklevel=2)
 
 
-def hidden_states(model: str, network: Any, ids: list[int]) -> Floats:
+def hidden_states(model: str, network: Any, given: list[int] | Floats) -> Floats:
     """Run a network on tokens; return their hidden states before the first layer and after each, (layers + 1, n, d).
 
     model   name for messages
-    ids     (n,) numbers of the tokens in the vocabulary
+    given   (n,) numbers of the tokens in the vocabulary, or an image (channels, height, width)
 
     Raises CaseError for a network without hidden states, or with states that are not finite.
     """
@@ -243,15 +274,15 @@ def hidden_states(model: str, network: Any, ids: list[int]) -> Floats:
 
     try:
         with torch.no_grad(), Float64():
-            output = network(input_ids=torch.tensor([ids]), output_hidden_states=True)
+            output = network(**{network.main_input_name: torch.tensor(given)[None]}, output_hidden_states=True)
     except (TypeError, ValueError, LookupError, AttributeError, RuntimeError) as error:
         raise CaseError(f"{model}: cannot read this text: {first_line(error)}") from None
     found = getattr(output, "hidden_states", None)
     if not found or len(found) < 2 or any(state.shape != found[0].shape or state.ndim != 3 for state in found):
         raise CaseError(f"{model}: expected a model with hidden states of one width after each layer")
     hidden = np.stack([state[0].numpy() for state in found])
-    if hidden.shape[1] != len(ids):
-        raise CaseError(f"{model}: expected hidden states of {len(ids)} tokens, got {hidden.shape[1]}")
+    if isinstance(given, list) and hidden.shape[1] != len(given):
+        raise CaseError(f"{model}: expected hidden states of {len(given)} tokens, got {hidden.shape[1]}")
     if not np.isfinite(hidden).all():
         raise CaseError(f"{model}: its hidden states are not finite")
     return hidden
@@ -264,15 +295,17 @@ def start_without_positions(states: HiddenStates) -> Floats:
     """
     import torch
 
-    tables = [module for name, module in states.network.named_modules() if name.endswith(POSITIONS)]
-    saved = [table.weight.detach().clone() for table in tables]
+    weights = states.network.named_parameters()
+    tables = [table for name, table in weights if name.removesuffix(".weight").endswith(POSITIONS)]
+    saved = [table.detach().clone() for table in tables]
+    given = [int(token) for token in states.ids] if states.image is None else states.image
     try:
         with torch.no_grad():
             for table in tables:
-                table.weight.zero_()
-        first: Floats = hidden_states(states.name, states.network, [int(token) for token in states.ids])[0]
+                table.zero_()
+        first: Floats = hidden_states(states.name, states.network, given)[0]
         return first
     finally:
         with torch.no_grad():
-            for table, weight in zip(tables, saved, strict=True):
-                table.weight.copy_(weight)
+            for table, before in zip(tables, saved, strict=True):
+                table.copy_(before)

@@ -7,7 +7,10 @@ from collections.abc import Mapping
 from importlib import resources
 from pathlib import Path
 
+import numpy as np
+
 from meanfield.case.errors import CaseError, refusal
+from solvers.mesh.mesh import Floats
 
 TEXTS = resources.files("meanfield.transformer") / "texts"
 Texts = str | Path | Mapping[str, str] | None
@@ -30,6 +33,22 @@ def read_texts(folder: Texts) -> list[tuple[str, str]]:
     if not found:
         raise CaseError(f"texts = {folder}: expected a folder with files *.txt")
     return found
+
+
+def read_text_or_image(text: str | Path | None) -> tuple[str | Floats, str]:
+    """Read a text, or an image from a file ``.npy`` of numbers (channels, height, width), with its origin.
+
+    Raises CaseError as ``read_text``, and for a file that is no array of numbers.
+    """
+    if text is None or Path(text).suffix != ".npy":
+        return read_text(text)
+    try:
+        image = np.load(text, allow_pickle=False)
+    except (OSError, ValueError, EOFError) as error:
+        raise refusal("text", str(text), f"an array of numbers in a file .npy ({error})") from None
+    if not isinstance(image, np.ndarray) or image.dtype.kind not in "fiu" or not np.isfinite(image).all():
+        raise refusal("text", str(text), "an array of finite numbers in a file .npy")
+    return image.astype(float), str(text)
 
 
 def read_text(text: str | Path | None, name: str = "text", more: str = "") -> tuple[str, str]:

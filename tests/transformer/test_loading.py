@@ -1,12 +1,25 @@
 """Models that cannot be read correctly are refused in one line, and long texts are cut at the last position."""
 
 import json
+import re
 import shutil
 
 import numpy as np
 import pytest
-from support.tiny_transformers import LAYERS, MOST, WORDS, D, add_tokenizer, hidden, saved, text_file, transformers
+from support.tiny_transformers import (
+    LAYERS,
+    MOST,
+    WORDS,
+    D,
+    add_tokenizer,
+    given,
+    hidden,
+    saved,
+    text_file,
+    transformers,
+)
 
+from meanfield.case.errors import CaseError
 from meanfield.cli.parser import main
 from meanfield.transformer.model import TextWarning, read_states
 from solvers.io.run_file import read
@@ -74,12 +87,30 @@ def test_positions_that_begin_after_the_padding_are_fewer(tmp_path, capsys):
     assert len(read(path).weights) == MOST - 2
 
 
-def test_a_model_of_images_is_refused(tmp_path, capsys):
+def test_another_model_of_images_is_refused(tmp_path, capsys):
     shape = {"hidden_size": D, "num_hidden_layers": 1, "num_attention_heads": 2, "intermediate_size": 16}
-    config = transformers.ViTConfig(**shape, image_size=8, patch_size=4)
-    transformers.AutoModel.from_config(config).save_pretrained(tmp_path / "vit")
-    add_tokenizer(tmp_path / "vit")
-    assert "reads pixel_values: expected a model of text" in refused(tmp_path / "vit", tmp_path, capsys)
+    config = transformers.DeiTConfig(**shape, image_size=8, patch_size=4)
+    transformers.AutoModel.from_config(config).save_pretrained(tmp_path / "deit")
+    add_tokenizer(tmp_path / "deit")
+    assert "reads pixel_values: expected a model of text" in refused(tmp_path / "deit", tmp_path, capsys)
+
+
+def test_a_vision_transformer_reads_an_array(model, tmp_path, capsys):
+    vit = saved(tmp_path / "vit", "vit")
+    assert "expected an image, an array (3, 12, 12) in a file .npy" in refused(vit, tmp_path, capsys)
+    path = given("vit", tmp_path)
+    states = read_states(str(vit), path)
+    assert states.tokens[:5] == ("[CLS]", "0,0", "0,1", "0,2", "1,0")
+    assert states.special.tolist() == [True] + 9 * [False]
+    for wrong, message in (
+        (np.zeros((3, 8, 8)), "expected an image, an array (3, 12, 12)"),
+        (np.array("a"), "expected an array of finite numbers"),
+    ):
+        np.save(tmp_path / "wrong.npy", wrong)
+        with pytest.raises(CaseError, match=re.escape(message)):
+            read_states(str(vit), tmp_path / "wrong.npy")
+    with pytest.raises(CaseError, match="an image: expected a text"):
+        read_states(str(model), path)
 
 
 def test_relative_positions_have_no_end(tmp_path):

@@ -126,6 +126,7 @@ def refusal(model, folder, capsys, *arguments):
             "scale_attn_by_inverse_layer_idx = True: expected False",
         ),
         ("albert", {"inner_group_num": 2}, [], "inner_group_num = 2: expected 1"),
+        ("gpt_neox", {}, [], "gpt_neox has RMS norm or rotary positions: expected layer norm"),
     ],
 )
 def test_what_cannot_be_read_is_refused(tmp_path, capsys, kind, more, arguments, message):
@@ -136,13 +137,13 @@ def test_what_cannot_be_read_is_refused(tmp_path, capsys, kind, more, arguments,
 def test_another_family_is_refused_with_those_that_are_known(tmp_path, capsys):
     from support.tiny_transformers import add_tokenizer, transformers
 
-    config = transformers.GPTNeoXConfig(
-        vocab_size=16, hidden_size=D, num_hidden_layers=1, num_attention_heads=2, intermediate_size=16
+    config = transformers.GPTNeoConfig(
+        vocab_size=16, hidden_size=D, num_layers=2, num_heads=2, attention_types=[[["global", "local"], 1]]
     )
-    config.save_pretrained(tmp_path / "neox")  # the test needs no weights
-    add_tokenizer(tmp_path / "neox")
-    refused = refusal(tmp_path / "neox", tmp_path, capsys)
-    assert "attention of gpt_neox: expected one of bert, roberta" in refused
+    config.save_pretrained(tmp_path / "neo")  # the test needs no weights
+    add_tokenizer(tmp_path / "neo")
+    refused = refusal(tmp_path / "neo", tmp_path, capsys)
+    assert "attention of gpt_neo: expected one of bert, camembert" in refused
 
 
 def test_a_case_that_is_there_is_kept(tmp_path, capsys):

@@ -20,6 +20,7 @@ LAYERS = "layers"  # group of the arrays, each with one row for each layer, or o
 START = "start"
 FREQUENCIES = "frequencies"
 _FORM = ("placement", "norm", "epsilon", "activation", "rotary_scale")
+_LATER = ("cap", "experts")  # absent in files of earlier versions
 
 
 class TrainedLayers:
@@ -101,9 +102,9 @@ def _numbers(group: h5py.Group, name: str, size: int) -> Floats:
 
 
 def _form_of(file: h5py.File, size: int, beta: float, causal: bool) -> LayerForm:
-    form: dict[str, Any] = {name: file.attrs[name] for name in _FORM}
-    for name in ("epsilon", "rotary_scale"):
-        if not isinstance(form[name], int | float | np.integer):
+    form: dict[str, Any] = {name: file.attrs[name] for name in (*_FORM, *(n for n in _LATER if n in file.attrs))}
+    for name in ("epsilon", "rotary_scale", *_LATER):
+        if name in form and not isinstance(form[name], int | float | np.integer):
             raise ValueError(f"attribute {name} is {form[name]!r:.40}, expected a number")
     frequencies = _numbers(file, FREQUENCIES, size) if FREQUENCIES in file else None
     return LayerForm(beta=beta, causal=causal, frequencies=frequencies, **form)
@@ -114,4 +115,4 @@ def form_attributes(form: LayerForm) -> dict[str, str | float]:
 
     β and the mask belong to the case.
     """
-    return {name: getattr(form, name) for name in _FORM}
+    return {name: getattr(form, name) for name in (*_FORM, *_LATER)}

@@ -119,8 +119,7 @@ def predicted_rate(layer: TrainedLayer, states: Floats) -> float:
     differences are unchanged.
     """
     mean = states.mean(axis=0, keepdims=True)
-    seen = layer.normalized(mean, "attention") if layer.form.placement == "pre" else mean
-    return float(np.log(np.linalg.norm(mean + layer.attention(seen)) / np.linalg.norm(mean)))
+    return float(np.log(np.linalg.norm(mean + layer.output(mean, "attention")) / np.linalg.norm(mean)))
 
 
 EACH_PART = ("network", "biases", "gains", "attention", "network,biases,gains")

@@ -16,7 +16,7 @@ import numpy as np
 
 from meanfield.analysis.wasserstein_patches import arc_lengths, transport_cost
 from meanfield.clusters.near import SCALE
-from meanfield.transformer.families import family_of
+from meanfield.transformer.families import family_of, has_mean_field_law
 from meanfield.transformer.labelled import Labelled, Outcome, coordinates
 from meanfield.transformer.mean_field import LAW, mean_field_states
 from meanfield.transformer.model import HiddenStates
@@ -109,6 +109,6 @@ def _states_of_variants(states: Sequence[HiddenStates], repeat: int, seed: int) 
     still = (np.broadcast_to(one.hidden[0], (one.layers * repeat + 1, *one.hidden[0].shape)) for one in states)
     nulls = {"random": states_of_variant(states, Variant((), "random", seed, repeat)), STILL: still}
     found = {WHOLE: states_of_variant(states, Variant(repeat=repeat))}
-    if family_of(states[0].name, states[0].config).norm == "layer":  # otherwise attention has no mean-field velocity
+    if has_mean_field_law(family_of(states[0].name, states[0].config), states[0].config):
         found[LAW] = (mean_field_states(one, repeat) for one in states)
     return found | nulls
