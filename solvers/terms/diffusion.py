@@ -376,7 +376,7 @@ class NonlinearDiffusion:
         Mesh of a curve, a surface or a body, closed or with a boundary.
     phi : callable
         Function φ of an array u, (cells,) or (fields, cells), that returns an array of the same shape. φ acts on each
-        number.
+        number. Where φ(u) is above φ(0) or undefined for u < 0, as u² or √u, it is replaced by 2φ(0) − φ(−u).
     boundaries : dict, optional
         Condition of each part of the boundary: :class:`~solvers.Wall` (the default), :class:`~solvers.Outflow`,
         :class:`~solvers.Value` of u, or :class:`~solvers.Flux`.
@@ -419,8 +419,7 @@ class NonlinearDiffusion:
     def prepare(self, time: float, values: Floats) -> Step:
         """Store Δφ(u) of a state for ``rate``; return the largest explicit Euler step that makes no new extremum."""
         check_field("values", values, self.mesh)
-        level = self.phi(values)
-        check_array("phi", level, values.shape)
+        level = self._level(values)
         rows = level.reshape(-1, self.mesh.cells)
         rates = self.mesh.backend.xp.stack([self._rate_of(row) for row in rows]).reshape(values.shape)
         fields = len(values) if values.ndim == 2 else 0
@@ -444,6 +443,18 @@ class NonlinearDiffusion:
         links = links_matrix(self.mesh.on_host, np.asarray(self.mesh.face_conductances()))
         return [links @ diags(slope) for slope in self._slopes.reshape(fields, -1)]
 
+    def _level(self, values: Floats) -> Floats:
+        """Return φ(u) for u = ``values``, and 2φ(0) − φ(−u) for u < 0 unless φ(u) ≤ φ(0): φ increases also there."""
+        xp = self.mesh.backend.xp
+        with np.errstate(invalid="ignore"):
+            level: Floats = self.phi(values)
+            check_array("phi", level, values.shape)
+            if not (values < 0).any():
+                return level
+            zero = self.phi(xp.zeros_like(values))
+            found: Floats = xp.where((values < 0) & ~(level <= zero), 2 * zero - self.phi(-values), level)
+            return found
+
     def _rate_of(self, level: Floats) -> Floats:
         rate: Floats = self.mesh.backend.empty(level.shape, level.dtype)
         self._operator.apply(self.mesh.backend.xp.ascontiguousarray(level), rate)
@@ -451,7 +462,7 @@ class NonlinearDiffusion:
 
     def _boundary_rates(self, part: Part, g: Floats) -> Floats:
         """Return the rates of change (n,) or (fields, n) of u by boundary data g, in the n cells at ``part``."""
-        coming = g if isinstance(part.condition, Flux) else self.phi(g) / part.distances
+        coming = g if isinstance(part.condition, Flux) else self._level(g) / part.distances
         rates: Floats = coming * part.areas / self.mesh.volumes[part.cells]
         return rates
 
@@ -461,7 +472,7 @@ class NonlinearDiffusion:
         ``level`` is φ(values), and φ' a difference quotient. Raises ValueError where φ decreases by more than rounding.
         """
         small = 1e-6 * (np.abs(values).max() + 1e-30)
-        slope = (self.phi(values + small) - level) / small
+        slope = (self._level(values + small) - level) / small
         if slope.min() < -1e-6 * np.abs(slope).max():
             at = int(slope.reshape(-1).argmin())
             raise ValueError(

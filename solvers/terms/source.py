@@ -15,6 +15,7 @@ from .term import Step
 
 ITERATIONS = 3  # of the power method; the same first vector each time makes a resumed run identical
 DIFFERENCE = 1e-7  # relative to the state, for a directional derivative
+REPEATED = 1e-6  # relative difference of two evaluations at the same state, above rounding also in float32
 MARGIN = 1.3  # factor of the estimated rate, which iterations approach from below
 
 
@@ -34,8 +35,8 @@ class Source:
     TypeError
         If f is no function of (t, u), or returns something else than numbers, or ``fastest`` is no number.
     ValueError
-        If ``fastest`` is not finite and > 0, or f returns another shape. In the first step, if f changes u or returns
-        NaN.
+        If ``fastest`` is not finite and > 0, or f returns another shape. In the first step, if f changes u, returns
+        NaN, or returns other values at the same (t, u), as random numbers.
 
     Notes
     -----
@@ -69,6 +70,7 @@ class Source:
         if before is not None:
             check_unchanged(self._name, values, before)
             check_finite(self._name, rate)
+            self._check_repeated(rate, self._evaluate(time, values))
         self._rate = rate
         fastest = self._fastest(time, values) if self.fastest is None else self.fastest
         return 1.0 / fastest if fastest > 0 else np.inf
@@ -76,6 +78,12 @@ class Source:
     def rate(self, dt: float, rate: Floats) -> None:
         """Add f(t, u), with the time and the state u last given to ``prepare``, to the array ``rate``."""
         rate += self._rate
+
+    def _check_repeated(self, rate: Floats, again: Floats) -> None:
+        """Raise ValueError unless two evaluations of f at the same time and state are equal to rounding."""
+        if float(np.abs(again - rate).max()) > REPEATED * float(np.abs(rate).max()):
+            expected = "expected a function of (t, u), without random numbers"
+            raise ValueError(f"{self._name} returns other values at the same time and u: {expected}")
 
     @property
     def _name(self) -> str:

@@ -3,6 +3,7 @@
 import numpy as np
 import pytest
 
+from solvers import Equation, solve
 from solvers.terms.source import Source
 
 
@@ -34,3 +35,10 @@ def test_a_rate_that_is_known_bounds_the_step():
 def test_a_rate_that_bounds_no_step_is_refused(fastest):
     with pytest.raises((TypeError, ValueError), match=r"^fastest = .*: expected a number > 0"):
         Source(lambda t, u: -u, fastest=fastest)
+
+
+def test_random_numbers_are_refused():
+    noise = np.random.default_rng(0)
+    equation = Equation(None, [lambda t, u: noise.standard_normal(u.shape) - u])
+    with pytest.raises(ValueError, match=r"<lambda> returns other values at the same time and u: expected a function"):
+        solve(equation, np.ones(3), (0, 1))

@@ -123,22 +123,20 @@ class RungeKutta(ErrorControlled):
     def attempt(self, state: State, dt: float) -> tuple[Floats, Floats]:
         if self._fully_implicit or self.tableau.implicit is None:
             return self._unpartitioned(state, dt)
-        table, problem = self.tableau, self.problem
-        assert table.implicit is not None
+        table, implicit, problem = self.tableau, self.tableau.implicit, self.problem
         explicit: list[Floats] = []
         stiff: list[Floats] = []
         for i, node in enumerate(table.nodes):
-            time = state.time + node * dt
-            stage = state.values + dt * (_sum(table.stages[i], explicit) + _sum(table.implicit[i], stiff))
-            diagonal = table.implicit[i, i]
-            if diagonal > 0:
-                stage = problem.solve_stiff(time, stage, dt * diagonal)
+            time, step = state.time + node * dt, dt * implicit[i, i]
+            stage = state.values + dt * (_sum(table.stages[i], explicit) + _sum(implicit[i], stiff))
+            if step > 0:
+                start, stage = stage, problem.solve_stiff(time, stage, step)
             explicit.append(problem.explicit(time, stage, dt))
-            stiff.append(problem.stiff(time, stage))
-        weights = table.weights if table.implicit_weights is None else table.implicit_weights
-        change = dt * (_sum(table.weights, explicit) + _sum(weights, stiff))
-        error = change - dt * (_sum(table.embedded, explicit) + _sum(table.embedded, stiff))
-        return state.values + change, error
+            # the rate I(stage) would have the rounding of the stage times the fastest rate
+            stiff.append((stage - start) / step if step > 0 else problem.stiff(time, stage))
+        error = dt * (_sum(table.weights - table.embedded, explicit) + _sum(implicit[-1] - table.embedded, stiff))
+        later = [rate - explicit[0] for rate in explicit]  # the weights of the difference to the last stage sum to 0
+        return stage + dt * _sum(table.weights - table.stages[-1], later), error
 
     def _unpartitioned(self, state: State, dt: float) -> tuple[Floats, Floats]:
         table, problem = self.tableau, self.problem
@@ -146,13 +144,14 @@ class RungeKutta(ErrorControlled):
         rates: list[Floats] = []
         allowed = allowed_error(state.values, state.values, self.rtol, self.atol)
         for i, node in enumerate(table.nodes):
-            time, stage = state.time + node * dt, state.values + dt * _sum(stages[i], rates)
-            if stages[i, i] > 0:
+            time, step = state.time + node * dt, dt * stages[i, i]
+            start = stage = state.values + dt * _sum(stages[i], rates)
+            if step > 0:
                 guess = rates[-1] if rates else problem.full(state.time, state.values)
-                stage = problem.solve_full(time, stage, dt * stages[i, i], allowed, guess)
-            rates.append(problem.full(time, stage, dt))
-        change = dt * _sum(table.weights, rates)
-        return state.values + change, change - dt * _sum(table.embedded, rates)
+                stage = problem.solve_full(time, start, step, allowed, guess)
+            rates.append((stage - start) / step if step > 0 else problem.full(time, stage, dt))
+        error = dt * _sum(table.weights - table.embedded, rates)
+        return stage if self._fully_implicit else state.values + dt * _sum(table.weights, rates), error
 
 
 def _sum(weights: Floats, rates: list[Floats]) -> Floats:

@@ -32,8 +32,8 @@ class Tableau:
     stages     (s, s) a^E, strictly lower
     weights    (s,) b^E of order ``order``
     embedded   (s,) b̂: the difference of both results is the error of a step, of order ``embedded_order`` + 1
-    implicit   (s, s) a^I, lower with a constant diagonal, 0 in the first row allowed; None for an explicit method
-    implicit_weights   (s,) b^I; None for b^I = ``weights``
+    implicit   (s, s) a^I, lower with a constant diagonal, 0 in the first row allowed; None for an explicit method.
+               The last row is b^I: the method is stiffly accurate
     Raises ValueError if an order condition does not hold to rounding.
     """
 
@@ -43,13 +43,11 @@ class Tableau:
     order: int
     embedded_order: int
     implicit: Floats | None = None
-    implicit_weights: Floats | None = None
 
     def __post_init__(self) -> None:
         colors = [(self.stages, self.weights)]
         if self.implicit is not None:
-            weights = self.weights if self.implicit_weights is None else self.implicit_weights
-            colors.append((self.implicit, weights))
+            colors.append((self.implicit, self.implicit[-1]))
         _check([(a, b) for a, b in colors], self.order)
         _check([(a, self.embedded) for a, _ in colors], self.embedded_order)
 
@@ -167,7 +165,6 @@ def ars2() -> Tableau:
         2,
         1,
         implicit,
-        np.array([0.0, 1 - gamma, gamma]),
     )
 
 
