@@ -107,8 +107,8 @@ def train(
     Parameters
     ----------
     training : str, Path or TrainingCase
-        Training file or the name of a shipped one: "digits", "digits_pde", "characters" or "characters_sparse". Or the
-        file "….h5" of an earlier training, which continues.
+        Training file or the name of a shipped one: "digits", "digits_pde", "mnist", "characters" or
+        "characters_sparse". Or the file "….h5" of an earlier training, which continues.
     path : str or Path, optional
         File that is written after each epoch. None: the file of the training that continues, else no file.
     overrides : mapping or sequence of str

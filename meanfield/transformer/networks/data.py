@@ -1,10 +1,11 @@
-"""Data sets: digits of scikit-learn, synthetic stripes, characters of short texts; downloaded: MNIST, newsgroups."""
+"""Data sets: digits of scikit-learn, stripes, characters of texts, local files; downloaded: MNIST, newsgroups."""
 
 from __future__ import annotations
 
+import re
 import warnings
 from collections import Counter
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -14,6 +15,7 @@ from torch import Tensor
 
 from meanfield.case.errors import CaseError, refusal
 from meanfield.transformer.loading import INSTALL, first_line
+from meanfield.transformer.networks.files import Array, Part, read_arrays, read_groups
 from meanfield.transformer.networks.network import Shape
 from meanfield.transformer.networks.section import Data, TrainingCase
 from meanfield.transformer.sources import read_text, read_texts
@@ -21,7 +23,7 @@ from solvers.mesh.mesh import Floats, Integers
 
 SIDE = 8  # pixels on a side of an image
 STRIPES = 400  # synthetic images, a quarter of them for each of four orientations
-MAX_CHARACTERS = 96  # distinct characters of newsgroups; all further characters are one
+MAX_CHARACTERS, MAX_WORDS = 96, 4096  # distinct characters, or words, of newsgroups; all further ones are one
 UNKNOWN = "�"
 STRIDE = 3  # characters from one passage to the next in data where passages may overlap
 
@@ -74,14 +76,17 @@ def _digits(data: Data) -> Task:
     Pixels from 0 to 16 are scaled to [−1, 1].
     """
     found = _fetch_data("digits", "load_digits")
-    return _image_task(data, found.images / 8 - 1, found.target, 10)
+    return _image_task(data, [(found.images / 8 - 1, found.target)], 10)
 
 
 def _mnist(data: Data) -> Task:
     """Return the task of reading 70 000 handwritten digits of 28×28 pixels (LeCun, Cortes, Burges).
 
-    The images are downloaded from openml.org by scikit-learn; pixels are scaled to [−1, 1].
+    The images are those of ``data.file``, or are downloaded from openml.org by scikit-learn; pixels are scaled to
+    [−1, 1].
     """
+    if data.file is not None:
+        return _images(data)
     from pandas import CategoricalDtype
 
     label = {
@@ -90,26 +95,79 @@ def _mnist(data: Data) -> Task:
     options = {"version": 1, "as_frame": False, "parser": "pandas", "read_csv_kwargs": {"dtype": label}}
     found = _fetch_data("mnist", "fetch_openml", "mnist_784", **options)
     images = np.asarray(found.data, dtype=float).reshape(-1, 28, 28) / 127.5 - 1
-    return _image_task(data, images, np.asarray(found.target).astype(np.int32), 10)
+    return _image_task(data, [(images, np.asarray(found.target).astype(np.int32))], 10)
 
 
 def _newsgroups(data: Data) -> Task:
-    """Return the task of finding the newsgroup, one of 20, from the first characters of a message.
+    """Return the task of finding the newsgroup, one of 20, from the first characters or words of a message.
 
-    Headers, footers and quotations are removed, and messages shorter than ``data.length`` left out. Raises CaseError if
-    fewer than two remain.
+    Headers, footers and quotations are removed, and messages shorter than ``data.length`` left out. The vocabulary is
+    that of the training part of a folder with two parts. Raises CaseError if fewer than two messages remain in a part.
     """
-    found = _fetch_data("newsgroups", "fetch_20newsgroups", subset="all", remove=("headers", "footers", "quotes"))
-    texts = [" ".join(text.split()) for text in found.data]
-    long_enough = [k for k, text in enumerate(texts) if len(text) >= data.length]
+    if data.file is None:
+        found = _fetch_data("newsgroups", "fetch_20newsgroups", subset="all", remove=("headers", "footers", "quotes"))
+        parts, groups = [(found.data, np.asarray(found.target))], 20
+    else:
+        parts, groups = read_groups(data.file)
+    split = [([_pieces(text, data) for text in texts], labels) for texts, labels in parts]
+    counts = Counter(piece for pieces in split[0][0] for piece in pieces)
+    most = MAX_WORDS if data.tokens == "words" else MAX_CHARACTERS
+    words = [*sorted(piece for piece, _ in counts.most_common(most - 1)), UNKNOWN]
+    encoded = [_encode_messages(data, pieces, labels, words) for pieces, labels in split]
+    return Task(Shape(data.length, 0, len(words), groups), *_divide(data, encoded))
+
+
+def _pieces(text: str, data: Data) -> list[str]:
+    """Return the characters of a text, or its words and marks in small letters."""
+    return re.findall(r"\w+|[^\w\s]", text.lower()) if data.tokens == "words" else list(" ".join(text.split()))
+
+
+def _encode_messages(data: Data, texts: list[list[str]], labels: Integers, words: list[str]) -> Part:
+    long_enough = [k for k, pieces in enumerate(texts) if len(pieces) >= data.length]
     if len(long_enough) < 2:
         longest = sorted(map(len, texts))[-2:][0]
         raise CaseError(f"data.length = {data.length}: expected at most {longest}: fewer than two messages are longer")
-    counts = Counter("".join(texts)).most_common(MAX_CHARACTERS - 1)
-    words = [*sorted(character for character, _ in counts), UNKNOWN]
     inputs = np.stack([_encode_text(texts[k][: data.length], words) for k in long_enough])
-    labels = np.asarray(found.target)[long_enough].astype(np.int32)
-    return Task(Shape(data.length, 0, len(words), 20), *_draw_examples(data, inputs, labels))
+    return inputs, labels[long_enough].astype(np.int32)
+
+
+def _images(data: Data) -> Task:
+    """Return the task of classifying the grey images of ``data.file``, with pixels scaled to [−1, 1]."""
+    parts = [(_as_images(data, x), y) for x, y in read_arrays(str(data.file))]
+    low, high = min(float(x.min()) for x, _ in parts), max(float(x.max()) for x, _ in parts)
+    if low == high:
+        raise refusal("data.file", data.file, "images with more than one value")
+    return _image_task(data, [(2 * (x - low) / (high - low) - 1, y) for x, y in parts], _classes(parts))
+
+
+def _as_images(data: Data, x: Floats) -> Floats:
+    """Return images (examples, rows, columns) from x of this shape, or (examples, pixels) of square images."""
+    side = round(x[0].size ** 0.5)
+    if x.ndim == 2 and side**2 == x.shape[1]:
+        x = x.reshape(-1, side, side)
+    if x.ndim != 3 or (data.tokens == "patches" and (x.shape[1] % data.patch or x.shape[2] % data.patch)):
+        raise refusal(
+            "data.file", data.file, f"images with sides divisible by data.patch = {data.patch}, not {x.shape[1:]}"
+        )
+    return x.astype(float)
+
+
+def _arrays(data: Data) -> Task:
+    """Return the task of classifying the examples of ``data.file``: (examples, n, features), or words (examples, n)."""
+    parts = read_arrays(str(data.file))
+    shapes = {x.shape[1:] for x, _ in parts}
+    first = parts[0][0]
+    are_words = first.ndim == 2 and all(x.dtype.kind in "iu" and x.min() >= 0 for x, _ in parts)
+    if len(shapes) > 1 or not (first.ndim == 3 or are_words):
+        raise refusal("data.file", data.file, "x (examples, n, features), or whole numbers (examples, n) from 0")
+    words = 1 + max(int(x.max()) for x, _ in parts) if are_words else 0
+    typed = [(x.astype(np.int64 if are_words else float), y) for x, y in parts]
+    shape = Shape(first.shape[1], 0 if are_words else first.shape[2], words, _classes(parts))
+    return Task(shape, *_divide(data, typed))
+
+
+def _classes(parts: list[Part]) -> int:
+    return 1 + max(int(y.max()) for _, y in parts)
 
 
 def _fetch_data(kind: str, name: str, *options: Any, **named: Any) -> Any:
@@ -137,32 +195,45 @@ def _stripes(data: Data) -> Task:
     across = np.cos(label[:, None, None] * np.pi / 4) * column + np.sin(label[:, None, None] * np.pi / 4) * row
     phase = random.uniform(0, 2 * np.pi, STRIPES)[:, None, None]
     images = np.sin(2 * np.pi / 4 * across + phase) + 0.5 * random.standard_normal(across.shape)
-    return _image_task(data, images, label, 4)
+    return _image_task(data, [(images, label)], 4)
 
 
-def _image_task(data: Data, images: Floats, labels: Integers, classes: int) -> Task:
-    """Return the learning task of images (examples, side, side) with labels (examples,): tokens are patches or rows."""
-    tokens = images if data.tokens == "rows" else _patches(images, data.patch)
-    train, test = _draw_examples(data, np.ascontiguousarray(tokens), labels)
-    return Task(Shape(tokens.shape[1], tokens.shape[2], 0, classes), train, test)
+def _image_task(data: Data, parts: list[Part], classes: int) -> Task:
+    """Return the learning task of images (examples, rows, columns) with labels (examples,) in one or two parts.
+
+    Tokens are patches or rows.
+    """
+    tokens = [(images if data.tokens == "rows" else _patches(images, data.patch), labels) for images, labels in parts]
+    _, n, features = tokens[0][0].shape
+    return Task(Shape(n, features, 0, classes), *_divide(data, tokens))
 
 
-def _draw_examples(data: Data, inputs: Floats | Integers, labels: Integers) -> tuple[Examples, Examples]:
-    """Divide inputs and labels at random into training and test examples, at most ``data.most`` together."""
-    order = np.random.default_rng(data.seed).permutation(len(inputs))[: data.most]
+def _divide(data: Data, parts: list[Part]) -> tuple[Examples, Examples]:
+    """Return training and test examples: the two parts of a source, or its only part, divided at random.
+
+    At most ``data.most`` examples are drawn from each part of the source.
+    """
+    drawn = [np.random.default_rng(data.seed).permutation(len(labels))[: data.most] for _, labels in parts]
+    if len(parts) == 2:
+        (train, test), numbers = parts, drawn
+        return _examples(train, numbers[0]), _examples(test, numbers[1])
+    order = drawn[0]
     held = min(max(round(data.test * len(order)), 1), len(order) - 1)  # neither part is empty
-    test, train = (
-        Examples(torch.from_numpy(inputs[chosen]), torch.from_numpy(labels[chosen].astype(np.int64)))
-        for chosen in (order[:held], order[held:])
+    return _examples(parts[0], order[held:]), _examples(parts[0], order[:held])
+
+
+def _examples(part: Part, chosen: Array) -> Examples:
+    inputs, labels = part
+    return Examples(
+        torch.from_numpy(np.ascontiguousarray(inputs[chosen])), torch.from_numpy(labels[chosen].astype(np.int64))
     )
-    return train, test
 
 
 def _patches(images: Floats, size: int) -> Floats:
-    """Return the square patches (examples, patches, size²) of images (examples, side, side), row by row."""
-    across = images.shape[1] // size
-    cut = images.reshape(-1, across, size, across, size).transpose(0, 1, 3, 2, 4)
-    return np.ascontiguousarray(cut.reshape(len(images), across**2, size**2))
+    """Return the square patches (examples, patches, size²) of images (examples, rows, columns), row by row."""
+    down, across = images.shape[1] // size, images.shape[2] // size
+    cut = images.reshape(-1, down, size, across, size).transpose(0, 1, 3, 2, 4)
+    return np.ascontiguousarray(cut.reshape(len(images), down * across, size**2))
 
 
 def _passages(data: Data) -> Task:
@@ -207,7 +278,7 @@ def _split(text: str, data: Data) -> tuple[str, str]:
     return parts
 
 
-def _encode_text(text: str, words: list[str]) -> Integers:
+def _encode_text(text: Sequence[str], words: list[str]) -> Integers:
     number_of = {word: k for k, word in enumerate(words)}
     return np.array([number_of.get(word, len(words) - 1) for word in text], dtype=np.int64)
 
@@ -230,6 +301,8 @@ TASKS: dict[str, Callable[[Data], Task]] = {
     "digits": _digits,
     "stripes": _stripes,
     "mnist": _mnist,
+    "images": _images,
+    "arrays": _arrays,
     "newsgroups": _newsgroups,
     "passages": _passages,
     "characters": _characters,

@@ -18,6 +18,7 @@ from meanfield.sections.attention import Pattern
 from meanfield.sections.section import Count, Key, NotNegative, Positive, Problems, Section, Seed
 
 SIDES = {"digits": 8, "stripes": 8, "mnist": 28}  # pixels on a side of an image
+FILES = ("characters", "mnist", "images", "arrays", "newsgroups")  # kinds of data with data.file
 Part = Annotated[float, Meta(gt=0, lt=1)]
 Fraction = Annotated[float, Meta(ge=0, lt=1)]
 
@@ -94,8 +95,8 @@ class Pde(Section, frozen=True):
 class Data(Section, frozen=True):
     """Section [data] of a training file: the data set, of whose examples the fraction ``test`` is held out."""
 
-    kind: Literal["digits", "stripes", "mnist", "passages", "newsgroups", "characters"] = "digits"
-    tokens: Literal["patches", "rows"] = "patches"
+    kind: Literal["digits", "stripes", "mnist", "images", "arrays", "passages", "newsgroups", "characters"] = "digits"
+    tokens: Literal["patches", "rows", "words"] = "patches"
     patch: Annotated[int, Meta(ge=1)] = 2
     length: Annotated[int, Meta(ge=2)] = 32
     file: str | None = None
@@ -105,14 +106,17 @@ class Data(Section, frozen=True):
 
     about: ClassVar = {
         "kind": Key(
-            "digits, MNIST, stripes, the text of a passage, the newsgroup of a message, or the next character",
+            "digits, MNIST, stripes, images or arrays of a file, the text of a passage, the newsgroup of a message, or "
+            "the next character",
             "digits",
         ),
-        "tokens": Key("an image as square patches or as rows", "rows"),
+        "tokens": Key("an image as square patches or as rows; a message as characters, or as words", "rows"),
         "patch": Key("side of a patch", 2, unit="pixel"),
-        "length": Key("length of a passage of text", 32, unit="character"),
-        "file": Key("text of kind = 'characters' (default: those of the package)", "text.txt"),
-        "most": Key("examples of mnist, newsgroups, digits or stripes, drawn by seed (default: all)", 5000),
+        "length": Key("length of a passage of text, or of a message in characters or words", 32),
+        "file": Key(
+            "text of characters; arrays of images, arrays or mnist (npz, IDX, JSON); folder of newsgroups", "text.txt"
+        ),
+        "most": Key("examples, drawn by seed, not of texts (default: all)", 5000),
         "test": Key("fraction of test examples", 0.25),
         "seed": Key("seed of the choice of test examples", 1),
     }
@@ -277,8 +281,12 @@ def _problems(case: TrainingCase) -> Problems:
         yield "data.patch", data.patch, f"a divisor of {side}, the side of an image"
     if data.most is not None and data.kind in ("passages", "characters"):
         yield "data.most", data.most, f'none with data.kind = "{data.kind}"'
-    if data.file is not None and data.kind != "characters":
-        yield "data.file", data.file, 'only allowed with data.kind = "characters"'
+    if data.file is not None and data.kind not in FILES:
+        yield "data.file", data.file, f"only allowed with data.kind = {', '.join(FILES)}"
+    if data.file is None and data.kind in ("images", "arrays"):
+        yield "data.kind", data.kind, "data.file, the file of the examples"
+    if data.tokens == "words" and data.kind != "newsgroups":
+        yield "data.tokens", data.tokens, 'only allowed with data.kind = "newsgroups"'
     if pde.gate and (network.layer_norm == "post" or not network.residual):
         yield "pde.gate", pde.gate, "0 where layer norm keeps the length, and without the residual"
 

@@ -310,6 +310,8 @@ REFUSED = {
     "data.kind=passages data.most=5": "data.most = 5: expected none with",
     "network.attention=false network.feed_forward=false": "network.feed_forward = false: expected true",
     "data.file=text.txt": "data.file = \"text.txt\": only allowed with data.kind",
+    "data.kind=images": 'data.kind = "images": expected data.file',
+    "data.tokens=words": 'data.tokens = "words": only allowed with data.kind = "newsgroups"',
     "training.rate=-1": "training.rate = -1: expected a number > 0",
     "network.dropout=1": "network.dropout = 1: expected a number >= 0 and < 1",
     "training.warm_up=-1": "training.warm_up = -1: expected",
@@ -327,7 +329,7 @@ def test_what_cannot_be_trained_is_refused_in_a_line(overrides):
     assert "\n" not in str(error.value)
 
 
-@pytest.mark.parametrize("name", ["digits", "digits_pde", "characters", "characters_sparse"])
+@pytest.mark.parametrize("name", ["digits", "digits_pde", "characters", "characters_sparse", "mnist"])
 def test_shipped_training_files_are_read_and_written(name):
     case = load_training(name)
     assert parse_training(to_toml(case)) == case
