@@ -106,6 +106,7 @@ def _draw(figure: Figure, found: Outcome) -> None:
     axes[0].set(xlabel="layers passed", ylabel="|∂ loss/∂u| |u|, by that of the last states", yscale="log")
     axes[0].xaxis.get_major_locator().set_params(integer=True)
     axes[1].set_ylabel("gradient norm of the weights")
-    axes[0].legend(fontsize=8, frameon=False)
+    axes[0].legend(fontsize=7, frameon=False)
+    axes[0].set_ylim(top=3 * axes[0].get_ylim()[1])  # space for the legend
     axes[2].legend(fontsize=7, frameon=False, loc="center left", bbox_to_anchor=(1.0, 0.5))
     figure.tight_layout()

@@ -109,8 +109,8 @@ def _summary(found: Outcome) -> str:
 
 def _draw(figure: Figure, found: Outcome) -> None:
     """Draw the similarity of layers above, the states of an example in the middle, and curves below."""
-    figure.set_size_inches(11.0, 9.0)
-    rows: Any = figure.subfigures(3, 1, height_ratios=(1.0, 1.1, 1.1))
+    figure.set_size_inches(11.0, 9.6)
+    rows: Any = figure.subfigures(3, 1, height_ratios=(1.0, 1.1, 1.3))
     networks = [(i, j) for i in range(len(KINDS)) for j in range(len(STATES))]
     layers = found["cka"].shape[-1]
     for ax, (i, j) in zip(rows[0].subplots(1, 4), networks, strict=True):
@@ -137,6 +137,6 @@ def _draw(figure: Figure, found: Outcome) -> None:
         ax.set_xlabel("layers passed")
         ax.set_title(label, fontsize=9)
         ax.xaxis.get_major_locator().set_params(integer=True)
-    rows[2].axes[2].legend(fontsize=8, frameon=False, loc="upper left")
+    rows[2].legend(*rows[2].axes[2].get_legend_handles_labels(), fontsize=8, frameon=False, loc="lower center", ncols=3)
     rows[1].subplots_adjust(bottom=0.18)
-    rows[2].subplots_adjust(wspace=0.35, bottom=0.17)
+    rows[2].subplots_adjust(wspace=0.35, bottom=0.3)

@@ -26,7 +26,7 @@ from torch import Tensor
 from meanfield.analysis.text import table
 from meanfield.model.linear_stability import growth_rates
 from meanfield.transformer.experiments.drawing import COLORS, curves
-from meanfield.transformer.experiments.statistics import describe, describe_ratio
+from meanfield.transformer.experiments.statistics import describe, describe_difference, describe_ratio
 from meanfield.transformer.experiments.subjects import AXES, STATES, Subjects
 from meanfield.transformer.labelled import Labelled, Outcome, coordinates
 from meanfield.transformer.networks.field import FieldLayer, identity_layer
@@ -183,9 +183,15 @@ def _summary(found: Outcome) -> str:
         for s in range(len(STATES))
     ]  # fmt: skip
     head = ["network", "state", *(f"{name}, {k}" for name in ("exponent", "gain") for k in DIRECTIONS), "|u_L|/|u_0|"]
+    differences = ", ".join(
+        f"{direction}, {STATES[s]} {describe_difference(exponents[1, s, :, k], exponents[0, s, :, k])}"
+        for k, direction in enumerate(DIRECTIONS)
+        for s in range(len(STATES))
+    )
     worst = np.abs(found["uniform_exponent"] / found["uniform_rate"] - 1).max()
     return (
         f"{table(head, rows)}\nGains are relative to the states, exponents per layer. "
+        f"Exponents of the PDE network less those of the Transformer, paired by seed: {differences}. "
         f"Equally spaced tokens on the circle, β = {BETA:g}, modes 1 to {MODES[-1]}: "
         f"exponents within {100 * worst:.2g} % of linear theory's."
     )
