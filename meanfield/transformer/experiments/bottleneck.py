@@ -30,7 +30,7 @@ from scipy.special import logsumexp
 from meanfield.analysis.text import table
 from meanfield.running import Printer
 from meanfield.transformer.experiments.drawing import NAMES
-from meanfield.transformer.experiments.statistics import describe
+from meanfield.transformer.experiments.statistics import describe, describe_difference
 from meanfield.transformer.experiments.subjects import KINDS, train_subjects
 from meanfield.transformer.labelled import Labelled, Outcome
 from meanfield.transformer.networks.network import traced
@@ -145,7 +145,15 @@ def _summary(found: Outcome, max_information: float) -> str:
         for i, name in enumerate(found["network"]) for layer in range(values.shape[3])
     ]  # fmt: skip
     head = ["network", "layer", *(f"I {name}, {when}" for name in MEASURES for when in ("untrained", "trained"))]
-    return f"{table(head, rows)}\nLower bounds of I(X; T) are at most log m = {max_information:.3g} nats."
+    middle, half = values[..., -1, :2].mean(axis=-1), (values.shape[2] - 1) // 2  # (network, seed, epoch) of last layer
+    changes = ", ".join(
+        f"{name} {describe_difference(one[:, -1], one[:, half])}"
+        for name, one in zip(found["network"], middle, strict=True)
+    )
+    return (
+        f"{table(head, rows)}\nLower bounds of I(X; T) are at most log m = {max_information:.3g} nats. "
+        f"I(X; T) of the last layer, midpoint of the bounds, last epoch less epoch {half}, paired by seed: {changes}."
+    )
 
 
 def _last_epoch(values: Floats) -> Floats:
