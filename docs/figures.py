@@ -36,6 +36,7 @@ COMMANDS = {  # commands of meanfield by picture; the last one draws a figure of
         "run minilm/case.toml -o case.h5",
         "compare model.h5 case.h5 -o transformer_minilm.png",
     ],
+    "studies/transformer_albert": ["transformer ablate albert --texts reactions -o transformer_albert.h5"],
     "studies/transformer_ablation": [f"transformer ablate {MODEL} -o transformer_ablation.h5"],
     "studies/transformer_stacked": [f"transformer histogram {MODEL} --repeat 4 -o transformer_stacked.h5"],
     "studies/transformer_prompts": [f"transformer prompts {MODEL} --repeat 4 -o transformer_prompts.h5"],
@@ -52,11 +53,14 @@ def make(name: str, target: Path) -> None:
 
 
 def link_model(folder: Path) -> None:
-    """Link the model into a folder under its name on the hub if it is installed as a package."""
+    """Link MiniLM into a folder under its name on the hub, and write ALBERT there, if their packages are installed."""
     if (spec := find_spec(MODEL_PACKAGE)) and spec.origin:
         link = folder / MODEL
         link.parent.mkdir()
         link.symlink_to(Path(spec.origin).with_name("model"))
+    if find_spec("rxnmapper"):
+        script = DOCS / "studies" / "albert.py"
+        subprocess.run([sys.executable, script, "albert", "reactions"], cwd=folder, check=True)
 
 
 def compress(figure: Path, target: Path) -> None:

@@ -19,7 +19,7 @@ from meanfield.cli.parser import main
 from meanfield.sweeping import case as sweep_case
 
 ROOT = Path(__file__).parents[2]
-PAGES = ("sweeps", "experiments", "studies", "reliability", "performance", "transformer", "browser")
+PAGES = ("sweeps", "experiments", "studies", "reliability", "performance", "transformer", "clustering", "browser")
 INSTALL = "pip install 'meanfield-transformers[transformer]'"
 BRIEF = "training.epochs=1 network.layers=1 network.dimension=8 network.heads=1 network.width=8 data.most=60"
 FEWER = {  # additional arguments by a word of the command

@@ -220,12 +220,12 @@ def _draw(figure: Figure, found: Outcome) -> None:
                 colors[name] = STYLES[name] if name in STYLES else (next(others, "0.4"), "-")
             _band(ax, mean, spread, *colors[name], legend_label(name))
         ax.set(xlabel="layers passed", ylabel=label)
-    axes[0, 0].legend(fontsize=8, frameon=False)
     figure.suptitle(found.title, fontsize=11)
-    figure.tight_layout()
+    figure.legend(*axes[0, 0].get_legend_handles_labels(), loc="lower center", ncols=3, fontsize=8, frameon=False)
+    figure.tight_layout(rect=(0, 0.02 + 0.025 * -(-len(colors) // 3), 1, 1))
 
 
 def _band(ax: Axes, mean: Floats, spread: Floats, color: str, style: str, name: str) -> None:
     layers = np.arange(len(mean))
     ax.plot(layers, mean, color=color, ls=style, lw=1.5, label=name)
-    ax.fill_between(layers, mean - spread, mean + spread, color=color, alpha=0.12, lw=0)
+    ax.fill_between(layers, np.maximum(mean - spread, 0.0), mean + spread, color=color, alpha=0.12, lw=0)
