@@ -29,7 +29,8 @@ if TYPE_CHECKING:
     from meanfield.model.layer_norm import LayerNorm as LayerNorm
     from meanfield.model.reactions import Reaction as Reaction
     from meanfield.results.escapes import escape as escape
-    from meanfield.results.live import LivePlot as LivePlot
+    from meanfield.results.live_plot import LivePlot as LivePlot
+    from meanfield.results.live_plot import live as live
     from meanfield.results.overlay import plot as plot
     from meanfield.results.result import Result as Result
     from meanfield.results.runs import load_case as load_case
@@ -51,7 +52,7 @@ __version__ = "0.1.0"
 _HOME = {
     "meanfield.results.runs": ("load_case", "open_run", "resume", "run", "simulate"),
     "meanfield.results.escapes": ("escape",),
-    "meanfield.results.live": ("LivePlot",),
+    "meanfield.results.live_plot": ("LivePlot", "live"),
     "meanfield.results.overlay": ("plot",),
     "meanfield.results.result": ("Result",),
     "meanfield.results.sweeps": ("open_sweep", "sweep"),

@@ -54,7 +54,8 @@ class Drawn(ABC):
         Parameters
         ----------
         figure : matplotlib.figure.Figure or SubFigure, optional
-            Empty figure, or a part of one, that is filled. None: a new figure.
+            Empty figure, or a part of one, that is filled with as many panels as fit. None: a new figure. Text in a
+            figure as narrow as a column of a paper has 8 points.
 
         Returns
         -------
@@ -64,8 +65,10 @@ class Drawn(ABC):
         import matplotlib
         from matplotlib.figure import Figure
 
-        with matplotlib.rc_context(load("meanfield.figures.panels.options:SCREEN")):
-            figure = Figure(self.drawing_size, layout="constrained") if figure is None else figure
+        from meanfield.figures.panels.options import style_of
+
+        figure = Figure(self.drawing_size, layout="constrained") if figure is None else figure
+        with matplotlib.rc_context(style_of(figure)):
             load(self.drawing)(self, figure)
         return figure.figure
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -16,6 +17,8 @@ Floats = NDArray[np.float64]
 
 PLAIN = (1e-3, 1e5)  # numbers in this range are written out, others as powers of ten
 PANEL_WIDTH = 3.0  # inches that a panel needs, including labels
+LABEL_PART = 0.9  # of the height of a panel, for the label beside it
+LOW_PANEL = 1.2  # inches: height of the lowest panel, including labels
 SMALL_CHANGE = 0.01  # relative change below which a panel shows the change instead of the quantity
 LINE_SPACING = 1.3  # heights of a text
 EARLY = 0.1  # fraction of the time shown: a log axis is for earlier events
@@ -29,6 +32,28 @@ def panels_across(figure: Figure | SubFigure) -> int:
 def inches_across(figure: Figure | SubFigure) -> float:
     """Return the width of a figure or subfigure in inches."""
     return float(figure.bbox.width / figure.figure.dpi)
+
+
+def panels_down(figure: Figure | SubFigure) -> int:
+    """Return the number of rows of panels that fit into the height of a figure, at least one."""
+    return max(1, int(figure.bbox.height / figure.figure.dpi / LOW_PANEL))
+
+
+def is_single(figure: Figure | SubFigure) -> bool:
+    """Return whether a figure has room for one panel only, which is then drawn without a heading."""
+    return panels_across(figure) == 1 and panels_down(figure) == 1
+
+
+def row_of_axes(figure: Figure | SubFigure, count: int, width_ratios: Sequence[float] | None = None) -> list[Axes]:
+    """Return at most ``count`` new axes: in a row, or below each other in a narrow figure, as many as fit."""
+    if panels_across(figure) > 1:
+        return list(figure.subplots(1, count, squeeze=False, width_ratios=width_ratios)[0])
+    return list(figure.subplots(min(count, panels_down(figure)), 1, squeeze=False)[:, 0])
+
+
+def inches_up(ax: Axes) -> float:
+    """Return the length in inches of a label that fits beside a panel, before the layout of its figure."""
+    return LABEL_PART * float(ax.bbox.height / ax.figure.dpi)
 
 
 def label_decades(axis: Axis, low: float, high: float) -> None:

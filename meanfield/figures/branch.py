@@ -8,6 +8,8 @@ from typing import TYPE_CHECKING
 
 from meanfield.analysis.branches.branch import BranchOfCase
 from meanfield.analysis.branches.equilibria import Equilibrium
+from meanfield.figures.axes import inches_up
+from meanfield.figures.captions import set_title, wrap_text
 from meanfield.figures.figure import write_figure
 from meanfield.figures.run_data import BLUE, GREEN, VERMILION
 
@@ -72,12 +74,12 @@ def draw_branch(found: BranchOfCase, ax: Axes) -> None:
     case, attention = found.case, found.case.attention
     ax.set(
         xlabel={"noise": "noise κ", "beta": "β", "value": "v of V = vI"}[found.name],
-        ylabel="length of the mean token ∫xρ" if branch.degree == 1 else found.measure,
+        ylabel=wrap_text("length of the mean token ∫xρ" if branch.degree == 1 else found.measure, inches_up(ax)),
         xlim=(0, right),
         ylim=(-0.03, 1.03) if min(map(found.moment, points)) > -0.01 else None,
     )
     fixed = {"noise": f"κ = {case.stabilizers.noise:g}", "beta": f"β = {attention.beta:g}"}
     others = ", ".join(text for name, text in fixed.items() if name != found.name)
     space = case.domain.space or f"S{case.domain.d - 1}"
-    ax.set_title(f"{space}, {attention.normalization} attention, {others}")
+    set_title(ax, f"{space}, {attention.normalization} attention, {others}")
     ax.legend(loc="center right" if found.grows_above else "center left", frameon=False)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from textwrap import wrap
 from typing import TYPE_CHECKING
 
@@ -9,14 +10,21 @@ import numpy as np
 
 from meanfield.analysis.text import format_time
 from meanfield.diagnostics.overflow import describe_overflow, overflows
+from meanfield.figures.axes import inches_across, panels_across
 from meanfield.figures.run_data import LAYERS, SNAPSHOTS, TIME, RunData, snapshots_chosen
 
 if TYPE_CHECKING:
+    from matplotlib.axes import Axes
+    from matplotlib.figure import Figure, SubFigure
+
     from meanfield.case.case import Case
     from solvers.io.run_file import Run
 
 SEPARATOR = " · "
 LINE, FACTS_LINE = 84, 132  # characters of the title, and of the line of facts
+HEADING_SIZE = 12.5  # points, less for long lines
+LEGIBLE = 5.5  # points, of the smallest heading
+TITLE_PART = 0.8  # of the width of a figure, for the title of a panel
 MAX_STEPS = 5  # largest number of cluster counts in one line
 
 
@@ -90,6 +98,27 @@ def wrap_text(text: str, width: float) -> str:
         if fitting_size(lines, width, size) >= size:
             return "\n".join(lines)
     return text
+
+
+def set_heading(figure: Figure | SubFigure, lines: Sequence[str], max_size: float = HEADING_SIZE) -> None:
+    """Write lines above a figure, at most ``max_size`` points high; lines that would be illegible are broken."""
+    from matplotlib import rcParams
+
+    # Small glyphs are relatively wider.
+    width = (0.93 if panels_across(figure) == 1 else 0.97) * inches_across(figure)
+    size = fitting_size(list(lines), width, max_size)
+    if size < LEGIBLE:
+        broken = "\n".join(wrap_text(line, width) for line in lines)
+        figure.suptitle(broken, fontsize=rcParams["font.size"])
+    else:
+        figure.suptitle("\n".join(lines), fontsize=size)
+
+
+def set_title(ax: Axes, title: str) -> None:
+    """Set the title of the only panel in a row of a figure, in as many lines as its width needs."""
+    whole = ax.get_figure(root=True)
+    assert whole is not None
+    ax.set_title(wrap_text(title, TITLE_PART * inches_across(whole)))
 
 
 def _title_line(title: str) -> str:

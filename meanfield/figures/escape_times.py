@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
+from meanfield.figures.captions import set_title
 from meanfield.figures.figure import write_figure
 from meanfield.figures.run_data import BLUE, GREEN, VERMILION
 
@@ -47,8 +48,7 @@ def draw_escape(found: Escape, ax: Axes) -> None:
     ax.set(xlabel="number n of tokens", ylabel="mean time of escape", yscale="log")
     case = found.case
     space = case.domain.space or f"S{case.domain.d - 1}"
-    ax.set_title(
-        f"{space}, β = {case.attention.beta:g}, κ = {case.stabilizers.noise:g}: "
-        f"from the {found.start} density, ΔF/κ = {found.barrier:.4g}"
-    )
+    title = f"{space}, β = {case.attention.beta:g}, κ = {case.stabilizers.noise:g}: "
+    title += f"from the {found.start} density, ΔF/κ = {found.barrier:.4g}"
+    set_title(ax, title)
     ax.legend(frameon=False)

@@ -8,6 +8,8 @@ from typing import TYPE_CHECKING
 import numpy as np
 from numpy.typing import NDArray
 
+from meanfield.figures.axes import is_single, panels_across, panels_down, row_of_axes
+from meanfield.figures.captions import set_heading
 from meanfield.figures.saving import figure_target, save
 from solvers.io.run_file import FileError, Run
 
@@ -44,25 +46,30 @@ def _rows(run: Run) -> int:
 
 
 def compose_fields(run: Run, figure: Figure | SubFigure) -> None:
-    """Draw the fields and diagnostics of a recorded solution on an empty ``figure``.
+    """Draw the fields and diagnostics of a recorded solution on an empty ``figure``, as many as fit.
 
     Raises FileError for a file without snapshots.
     """
     if run.snapshots == 0:
         raise FileError(f"{run.path}: holds no snapshot yet")
+    from matplotlib import rcParams
+
     places, labels = chart(run.cell_centers)
     shown = np.unique(np.linspace(0, run.snapshots - 1, SNAPSHOTS).round().astype(int))
-    rows = _rows(run)
+    shown = shown if panels_across(figure) > 1 else shown[-1:]
+    rows = min(_rows(run), panels_down(figure))
     parts = figure.subfigures(rows, 1, squeeze=False)[:, 0]
     for name, part in zip(run.fields, parts, strict=False):
         draw = _draw_lines if places.shape[1] == 1 else _draw_maps
         draw(part, run, name, shown, places, labels)
-    if run.diagnostics:
-        axes = parts[-1].subplots(1, len(run.diagnostics), squeeze=False)[0]
-        for ax, (name, values) in zip(axes, run.diagnostics.items(), strict=True):
+    if run.diagnostics and rows > len(run.fields):
+        axes = row_of_axes(parts[-1], len(run.diagnostics))
+        for ax, (name, values) in zip(axes, run.diagnostics.items(), strict=False):
             ax.plot(run.sample_times, values)
             ax.set(title=name, xlabel="time")
-    figure.suptitle(f"{run.path.name}: {', '.join(run.fields)} on a {run.manifold}, {run.cells} cells")
+    if not is_single(figure):
+        heading = f"{run.path.name}: {', '.join(run.fields)} on a {run.manifold}, {run.cells} cells"
+        set_heading(figure, [heading], rcParams["font.size"])
 
 
 def chart(centers: Floats) -> tuple[Floats, list[str]]:

@@ -17,7 +17,7 @@ from meanfield.case.summary import describe_layer
 from meanfield.domains import domain as domains
 from meanfield.domains.table import kind_of
 from meanfield.figures.axes import Floats, inches_across, panels_across
-from meanfield.figures.captions import cluster_history, describe_state, fitting_size, heading
+from meanfield.figures.captions import cluster_history, describe_state, fitting_size, heading, set_heading
 from meanfield.figures.panels.options import SCREEN, FigureOptions
 from meanfield.figures.panels.selected import (
     PANEL_HEIGHT,
@@ -44,7 +44,7 @@ if TYPE_CHECKING:
 
 WIDTH = 10.0  # inches
 MAX_HEIGHT = 13.5  # inches: labels of a higher page would be too small on a screen
-HEADING_SIZE, HISTORY_SIZE = 12.5, 11.0  # points, less for long lines
+HISTORY_SIZE = 11.0  # points, less for long lines
 STYLE = SCREEN
 
 
@@ -285,13 +285,12 @@ def draw_page(figure: Figure | SubFigure, run_data: RunData, *, title: bool = Tr
 
     The heading is omitted where ``title`` is false.
     """
-    across, lines = panels_across(figure), heading(run_data)
-    heights = _heights(run_data, across)
-    width = (0.93 if across == 1 else 0.97) * inches_across(figure)  # small glyphs are relatively wider
+    heights = _heights(run_data, panels_across(figure))
     if title:
-        figure.suptitle("\n".join(lines), fontsize=fitting_size(lines, width, HEADING_SIZE))
+        set_heading(figure, heading(run_data))
     if history := cluster_history(run_data):
-        figure.supxlabel(history, fontsize=fitting_size([history], width, HISTORY_SIZE))
+        size = fitting_size([history], 0.93 * inches_across(figure), HISTORY_SIZE)
+        figure.supxlabel(history, fontsize=size)
     parts = figure.subfigures(len(heights), 1, height_ratios=heights, squeeze=False)[:, 0]
     domains.load(run_data.kind.figure[0])(parts[0], run_data)
     if len(parts) > 1:

@@ -11,9 +11,9 @@ import numpy as np
 from meanfield.analysis.mergers import Mergers, lasts, merger_tree, staircase
 from meanfield.analysis.tracks import Merger, Track, Tracks, tracks_of
 from meanfield.domains.table import kind_of
-from meanfield.figures.axes import annotate, inches_across, is_early, set_time
-from meanfield.figures.captions import SEPARATOR, fitting_size, wrap_text
-from meanfield.figures.figure import HEADING_SIZE, WIDTH, write_figure
+from meanfield.figures.axes import annotate, is_early, is_single, set_time
+from meanfield.figures.captions import SEPARATOR, set_heading, set_title
+from meanfield.figures.figure import WIDTH, write_figure
 from meanfield.figures.labels import LabeledLine, write_beside
 from meanfield.figures.run_data import BLACK, BLUE, GREEN, ORANGE, PURPLE, SKY, VERMILION
 from solvers.mesh.mesh import Floats
@@ -27,7 +27,6 @@ if TYPE_CHECKING:
 COLORS = (BLUE, VERMILION, GREEN, ORANGE, PURPLE, SKY, BLACK)
 MAX_LINE_WIDTH, MIN_LINE_WIDTH = 18.0, 0.8  # points: widths for the total mass, and smallest width
 HEIGHT = Mergers.drawing_size[1]  # inches
-TITLE_PART = 0.8  # of the width of the figure; axes have less
 TWO_PI = 2 * np.pi
 
 
@@ -50,7 +49,10 @@ def compose_mergers(mergers: Mergers, page: Figure | SubFigure) -> None:
 
 
 def _compose(run: Run, page: Figure | SubFigure) -> None:
-    """Draw the heading, the merger tree and the sum of squared cluster masses of a run on an empty page."""
+    """Draw the heading, the merger tree and the sum of squared cluster masses of a run on an empty page.
+
+    A page of one panel has the tree only.
+    """
     from meanfield.runtime.segments import case_of
     from solvers.io.run_file import FileError
 
@@ -59,14 +61,17 @@ def _compose(run: Run, page: Figure | SubFigure) -> None:
         raise FileError(f"{run.path}: holds no sample yet")
     mergers = merger_tree(tracks)
     limits, log = _time_axis(tracks, mergers, case_of(run).output.spacing == "log")
-    heading = _heading(run)
-    page.suptitle("\n".join(heading), fontsize=fitting_size(heading, 0.97 * inches_across(page), HEADING_SIZE))
-    above, below = page.subplots(2, 1, sharex=True, height_ratios=(3, 2))
+    if is_single(page):
+        above, *below = [page.add_subplot()]
+    else:
+        set_heading(page, _heading(run))
+        above, *below = page.subplots(2, 1, sharex=True, height_ratios=(3, 2))
     lines = draw_mergers(above, tracks, circle=kind_of(run.manifold).space == "S1")
-    draw_staircase(below, tracks, mergers, staircase(run))
-    for ax, label in ((below, "time t"), (above, "")):
-        set_time(ax, label, limits, log=log)
-    above.tick_params(axis="x", labelbottom=False)
+    for ax in below:
+        draw_staircase(ax, tracks, mergers, staircase(run))
+        set_time(ax, "time t", limits, log=log)
+        above.tick_params(axis="x", labelbottom=False)
+    set_time(above, "" if below else "time t", limits, log=log)
     page.figure.draw_without_rendering()  # the labels depend on the final layout
     write_beside(above, lines)
 
@@ -86,7 +91,7 @@ def draw_mergers(axes: Axes, tracks: Tracks, *, circle: bool = False) -> list[La
         drawn.append(((-one.last, -one.masses[-1]), _draw_track(axes, tracks, number, heights, color, circle)))
     if not order:
         annotate(axes, "no cluster lasted")
-    _set_title(axes, "clusters: line width ∝ mass, number = mass at the end of a line")
+    set_title(axes, "clusters: line width ∝ mass, number = mass at the end of a line")
     if circle:
         axes.set(ylim=(-np.pi, np.pi), ylabel="angle φ (rad)")
         axes.set_yticks([-np.pi, -np.pi / 2, 0, np.pi / 2, np.pi], ["−π", "−π/2", "0", "π/2", "π"])
@@ -94,13 +99,6 @@ def draw_mergers(axes: Axes, tracks: Tracks, *, circle: bool = False) -> list[La
         axes.set(ylim=(-0.7, max(len(order), 1) - 0.3), ylabel="clusters")
         axes.set_yticks([])
     return [line for _, lines in sorted(drawn, key=lambda item: item[0]) for line in lines]
-
-
-def _set_title(axes: Axes, title: str) -> None:
-    """Set the title of a panel, in as many lines as its width needs."""
-    whole = axes.get_figure(root=True)
-    assert whole is not None
-    axes.set_title(wrap_text(title, TITLE_PART * inches_across(whole)))
 
 
 def heights_of(one: Track, row: int, circle: bool) -> Floats:
@@ -183,7 +181,7 @@ def draw_staircase(
         axes.axvspan(merger.since, merger.time, color="0.85", lw=0.8, zorder=0)
     highest = float(squares[tracks.counts.argmax() :].max()) if len(squares) else 1.0  # clusters still form before
     axes.set(ylim=(0.0, 1.15 * max(highest, 0.01)), ylabel="sum of squared masses")
-    _set_title(axes, "gray: mergers, from the sample before to the sample after")
+    set_title(axes, "gray: mergers, from the sample before to the sample after")
     axes.legend(loc="lower right", frameon=False)
 
 

@@ -1,4 +1,4 @@
-"""Movies: one frame for each snapshot of a run, as a GIF or, with ffmpeg, as an MP4."""
+"""Movies: a frame for each snapshot of a run that differs from the previous one, as a GIF or, with ffmpeg, an MP4."""
 
 from __future__ import annotations
 
@@ -13,6 +13,7 @@ from meanfield.figures.figure import STYLE, load
 from meanfield.movie.fields import FieldFrames
 from meanfield.movie.frames import Frames
 from meanfield.movie.page import DPI, palette
+from meanfield.movie.shown import frame_numbers
 from meanfield.runtime.paths import require_target
 from solvers.io.reading import path_of
 from solvers.io.replacing import replacement
@@ -36,7 +37,8 @@ def movie(
 ) -> Path:
     """Animate the run file ``path``, ``fps`` snapshots a second, to ``target`` (.gif or .mp4) and return ``target``.
 
-    A run in progress is animated up to the last snapshot written. A terminal shows a progress bar unless ``quiet``.
+    Of a run with logarithmic times, snapshots without visible change are left out. A run in progress is animated up to
+    the last snapshot written. A terminal shows a progress bar unless ``quiet``.
     Raises solvers.io.run_file.FileError if the run file cannot be read or has no snapshot, if the suffix is unknown, if
     ``target`` exists and ``overwrite`` is false or cannot be written, and if ffmpeg is missing or fails; ValueError
     unless 1 ≤ fps ≤ 50. ``target`` is written atomically.
@@ -56,7 +58,10 @@ def movie(
 
 
 def _animate(run_data: RunData | Run, writer: AbstractMovieWriter, target: Path, quiet: bool) -> None:
-    """Write a movie with a frame for each snapshot of a run to ``target``. Raises FileError if ffmpeg fails."""
+    """Write a movie of the run to ``target``, with a frame for each of ``frame_numbers``.
+
+    Raises FileError if ffmpeg fails.
+    """
     from subprocess import CalledProcessError
 
     from tqdm import tqdm
@@ -64,11 +69,12 @@ def _animate(run_data: RunData | Run, writer: AbstractMovieWriter, target: Path,
     from solvers.io.run_file import FileError, Run
 
     title = run_data.path.name if isinstance(run_data, Run) else run_data.title
-    bar = tqdm(desc=title, total=len(run_data.times), unit=" frames", disable=True if quiet else None)
+    shown = frame_numbers(run_data)
+    bar = tqdm(desc=title, total=len(shown), unit=" frames", disable=True if quiet else None)
     with bar, prepared(run_data) as (figure, frames):
         try:
             writer.setup(figure, str(target), dpi=DPI)
-            for k in range(len(run_data.times)):
+            for k in shown:
                 frames.show(k)
                 if not _grab(writer):
                     break

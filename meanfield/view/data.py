@@ -7,6 +7,7 @@ difference from the previous one modulo the number of levels (little-endian), de
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from dataclasses import replace
 from typing import Any
 
@@ -25,6 +26,7 @@ from solvers.mesh.rings import sphere_cells
 
 Described = dict[str, Any]  # ready for JSON
 SNAPSHOTS, SAMPLES = 300, 1500  # largest numbers of snapshots and of points of a curve in a page
+VISIBLE = 0.1  # part of the color scale that a snapshot spans when there is something to see
 RINGS, ARCS = 256, 2048  # largest numbers of rings, and of cells in one dimension, on a page
 
 
@@ -106,7 +108,20 @@ def encode(run_data: RunData, scale: Scale) -> str:
 
 def levels(ratio: Floats, scale: Scale, dtype: type[np.uint8] | type[np.uint16]) -> Levels:
     """Return densities ρ/ρ̄ (cells,) as integer levels of the color ``scale``."""
-    return quantize_levels(np.asarray(scale.norm(scale.values(ratio)), dtype=float), dtype)
+    return quantize_levels(_normed(ratio, scale), dtype)
+
+
+def _normed(ratio: Floats, scale: Scale) -> Floats:
+    """Return the positions (cells,) of densities ρ/ρ̄ on the color ``scale``, from 0 to 1."""
+    return np.asarray(scale.norm(scale.values(ratio)), dtype=float)
+
+
+def first_visible(spans: Iterable[float]) -> int:
+    """Return the first snapshot whose colors span VISIBLE of the scale, at which the page opens; 0 if there is none.
+
+    ``spans`` are the parts of the color scale between the least and the largest value of each snapshot.
+    """
+    return next((k for k, span in enumerate(spans) if span >= VISIBLE), 0)
 
 
 def timeline(run_data: RunData) -> Described:
@@ -137,6 +152,7 @@ def describe(run_data: RunData) -> tuple[Described, str]:
         "scale": _scale(scale),
         "uniform": _uniform(run_data, scale),
         "marks": [stage.marks(run_data, k) for k in count],
+        "opens": first_visible(float(np.ptp(_normed(run_data.ratio(k), scale))) for k in count),
     }
     return description, encode(run_data, scale)
 

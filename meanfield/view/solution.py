@@ -13,7 +13,7 @@ from meanfield.analysis.text import format_time
 from meanfield.figures.color_scale import COLOR_MAP
 from meanfield.figures.run_data import BLUE, GREEN, ORANGE, PURPLE, SKY, VERMILION
 from meanfield.view.bands import hex_colors
-from meanfield.view.data import SAMPLES, Described, evenly
+from meanfield.view.data import SAMPLES, Described, evenly, first_visible
 from meanfield.view.panels import curve_of, linear, round_values
 
 if TYPE_CHECKING:
@@ -36,6 +36,7 @@ def describe_solution(run: Run) -> tuple[Described, list[str]]:
         "pictures": list(_pictures(run, shown.tolist())),
         "cells": 0,
         "bytes": 1,
+        "opens": first_visible(_spans(run, shown.tolist())),
         "colors": hex_colors(COLOR_MAP),
         "times": round_values(times),
         "timeLabels": [f"t = {format_time(t)}" for t in times],
@@ -60,6 +61,21 @@ def _pictures(run: Run, shown: list[int]) -> Iterator[str]:
         file = io.BytesIO()
         Image.fromarray(pixels).quantize(COLORS).save(file, "PNG", optimize=True)
         yield "data:image/png;base64," + base64.b64encode(file.getvalue()).decode("ascii")
+
+
+def _spans(run: Run, shown: list[int]) -> list[float]:
+    """Return the largest range over the cells of a field in each of the snapshots ``shown``, as a part of that of all.
+
+    Values that are not finite are left out.
+    """
+    spans = np.zeros(len(shown))
+    for name in run.fields:
+        values = np.array([run.field(name, k) for k in shown], dtype=float)
+        values = np.ma.masked_invalid(values.reshape(len(shown), -1))
+        whole = float(np.ma.ptp(values)) if values.count() else 0.0
+        if whole > 0:
+            spans = np.maximum(spans, np.ma.filled(np.ma.ptp(values, axis=1), 0.0) / whole)
+    return [float(span) for span in spans]
 
 
 def _panels(run: Run) -> list[Described]:

@@ -61,6 +61,7 @@ def describe_tokens(run_data: RunData) -> tuple[Described, str]:
         "stage": {2: "tokenCircle", 3: "tokenGlobe"}.get(run_data.dimension or 0, "tokenPlane"),
         "cells": len(names) * len(tokens.weights),
         "bytes": 2,
+        "opens": 0,
         "rings": sphere(GROUND_RINGS).ring_cells.tolist(),
         "tokens": {"weights": round_values(tokens.weights / tokens.weights.sum()), "axes": names, "note": note},
         "marks": [_marks(run_data, k, matrix) for k in range(len(run_data.times))],

@@ -19,11 +19,8 @@ from matplotlib.text import Text
 from matplotlib.transforms import Bbox
 from support.run_data import LINEAR, LOG, MANIFOLDS, crowd, law, particles, run_data, without
 
-import meanfield as mf
-from meanfield.domains.domain import load
-from meanfield.figures.figure import STYLE, WIDTH, compose, page
-from meanfield.figures.panels.options import PAPER, STYLES, FigureOptions
-from meanfield.figures.panels.selected import panel_names
+from meanfield.figures.figure import STYLE, WIDTH, compose
+from meanfield.figures.panels.options import PAPER
 from meanfield.figures.run_data import RunData
 from meanfield.figures.saving import DPI
 from solvers.mesh.mesh import Mesh, circle, sphere
@@ -225,61 +222,6 @@ def test_a_page_as_wide_as_a_column(name: str, monkeypatch: pytest.MonkeyPatch) 
     """A narrow page has one panel in a row, fewer maps, and captions of several lines."""
     figure, texts = drawn(RUNS[name](), monkeypatch, PAPER, (COLUMN, 15.0))
     boxes: dict[object, Bbox] = {text: text.get_window_extent() for text in texts}
-    inside(figure.bbox, boxes)
-    apart(boxes)
-
-
-SIZES = [(COLUMN, 2.0), (COLUMN, 8.0), (13.0, 7.0)]  # inches: panel and page of a column of a paper, slide
-SMALL_RUNS = {
-    "circle": run_data(circle(64), LINEAR),
-    "circle, log time": run_data(circle(64), LOG),
-    "sphere": run_data(sphere(16), LINEAR),
-    "particles": particles(3, 40),
-}
-
-
-@pytest.mark.parametrize("size", SIZES, ids=str)
-@pytest.mark.parametrize("name", SMALL_RUNS)
-def test_texts_of_pages_and_panels_of_any_size_stay_apart(name: str, size: tuple[float, float], monkeypatch) -> None:
-    """A page needs more than two inches; each of its panels does not."""
-    data, style = SMALL_RUNS[name], "paper" if size[0] == COLUMN else "screen"
-    selections = [(panel,) for panel in panel_names(data)] if size == SIZES[0] else [None]
-    for panels in selections:
-        options = FigureOptions(panels, size, style=style)
-        stays_apart(lambda options=options: page(data, options), STYLES[style], monkeypatch)
-
-
-@pytest.mark.parametrize("size", SIZES, ids=str)
-def test_texts_of_other_figures_of_any_size_stay_apart(size: tuple[float, float], monkeypatch) -> None:
-    style = STYLES["paper" if size[0] == COLUMN else "screen"]
-    runs = [mf.simulate("growth_circle", resolution=32, end=2, beta=beta) for beta in (2, 4)]
-    found = [mf.stability("growth_circle"), mf.branch("noise_below")]
-    if size != SIZES[0]:  # pages of several panels
-        found += [mf.compare(*runs), runs[0].mergers()]
-    for result in found:
-
-        def fill(result: Any = result) -> Figure:
-            figure = Figure(size, layout="constrained", dpi=DPI)
-            load(result.drawing)(result, figure)
-            return figure
-
-        stays_apart(fill, style, monkeypatch)
-
-    def overlay() -> Figure:
-        figure = mf.plot(runs, ["energy", "centroid"])
-        figure.set_size_inches(size)
-        return figure
-
-    stays_apart(overlay, style, monkeypatch)
-
-
-def stays_apart(make: Callable[[], Figure], style: Any, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Assert that no text of a figure overlaps another one or is cut."""
-    with matplotlib.rc_context(style):
-        figure = make()
-        painted = record_texts(monkeypatch)
-        FigureCanvasAgg(figure).draw()
-    boxes: dict[object, Bbox] = {text: text.get_window_extent() for text in painted}
     inside(figure.bbox, boxes)
     apart(boxes)
 

@@ -15,7 +15,7 @@ from matplotlib.backends.backend_agg import FigureCanvasAgg
 from matplotlib.figure import Figure
 from PIL import Image
 from support.needs import need
-from support.run_data import LINEAR, LOG, MANIFOLDS, law
+from support.run_data import LINEAR, LOG, MANIFOLDS, law, particles, run_data
 
 from meanfield.cli.parser import main
 from meanfield.domains.table import DOMAINS
@@ -27,6 +27,7 @@ from meanfield.movie.animate import movie
 from meanfield.movie.frames import Frames
 from meanfield.movie.page import HEIGHT, WIDTH, label_density, palette, shades
 from meanfield.movie.pictures import MAP_LEFT, MAP_TOP, MAP_WIDTH, MARGIN
+from meanfield.movie.shown import frame_numbers
 from solvers.io.run_file import Column, FileError, RunFile
 from solvers.mesh.mesh import Mesh, circle, sphere
 
@@ -113,6 +114,29 @@ def test_gif_has_a_frame_for_each_snapshot(tmp_path: Path, manifold: str) -> Non
     with Image.open(tmp_path / "run.gif") as image:
         assert image.info["duration"] == 200
     assert sorted(path.name for path in tmp_path.iterdir()) == ["run.gif", "run.h5"]
+
+
+def still_then_moving(times: np.ndarray, **changes: object) -> RunData:
+    """Return a run on the circle that is uniform up to snapshot 30 of 41, and then moves."""
+    mesh, uniform = circle(64), np.full(64, 0.5 / np.pi)
+
+    def density(k: int) -> np.ndarray:
+        return blobs(mesh, k - 30) if k > 30 else uniform
+
+    data = run_data(mesh, times, density=density, diagnostics={"time": times}, **changes)
+    return replace(data, clusters=None)
+
+
+def test_movie_of_logarithmic_times_has_no_frames_without_change() -> None:
+    still = still_then_moving(LOG, log_spacing=True)
+    assert frame_numbers(still) == [0, *range(31, 41)]
+    assert frame_numbers(replace(still, log_spacing=False)) == list(range(41))
+    constant = replace(still, density=lambda k: still.density(0))
+    assert frame_numbers(constant) == [0, 40]
+    tokens = particles(3, 20, LOG, log_spacing=True)
+    positions = tokens.particles.positions
+    waiting = replace(tokens.particles, positions=lambda k: positions(max(k, 30)))
+    assert frame_numbers(replace(tokens, particles=waiting, clusters=None)) == [0, *range(31, 41)]
 
 
 def test_pixels_have_the_colours_of_their_cells(tmp_path: Path) -> None:

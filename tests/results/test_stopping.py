@@ -5,8 +5,10 @@ import os
 import signal
 import sys
 from collections.abc import Sequence
+from types import ModuleType
 from typing import Any
 
+import matplotlib.pyplot as plt
 import numpy as np
 import pytest
 from scipy.integrate import solve_ivp
@@ -179,6 +181,44 @@ def test_a_live_plot_has_each_sample(case, interval):
         assert np.array_equal(times, result.diagnostics.time)
         assert np.array_equal(values, result.diagnostics[name])
         assert ax.get_xlim()[1] >= times[-1]  # within the limits
+
+
+def test_live_draws_in_the_cell_of_a_notebook(case, monkeypatch):
+    """The figure is displayed once, and updated by the handle of the display."""
+    shown, updated = [], []
+
+    class Handle:
+        def update(self, figure):
+            updated.append(len(figure.axes[0].lines[0].get_xdata()))
+
+    def display(figure, display_id):
+        shown.append(figure)
+        return Handle()
+
+    monkeypatch.setitem(sys.modules, "ipykernel", ModuleType("ipykernel"))
+    fake = ModuleType("IPython.display")
+    fake.display = display
+    monkeypatch.setitem(sys.modules, "IPython", ModuleType("IPython"))
+    monkeypatch.setitem(sys.modules, "IPython.display", fake)
+    result = mf.live(case, draw=["clusters", "mass"], interval=0, progress=False, end=3, samples=6)
+    assert [ax.get_ylabel() for ax in shown[0].axes] == ["clusters", "mass"]
+    assert updated == [*range(1, 8), 7]
+    assert np.array_equal(shown[0].axes[1].lines[0].get_ydata(), result.diagnostics["mass"])
+
+
+def test_live_without_a_window_is_refused(case):
+    with pytest.raises(RuntimeError, match=r"^live: Matplotlib's backend agg has no windows; expected a notebook, or "):
+        mf.live(case)
+
+
+def test_live_draws_in_a_window(case, monkeypatch):
+    drawn = []
+    monkeypatch.setattr("meanfield.results.live_plot.interactive_backends", lambda: ["agg"])
+    monkeypatch.setattr(plt, "show", lambda block: drawn.append(block))
+    result = mf.live(case, draw="mass", end=1)
+    assert drawn == [False]
+    assert np.array_equal(plt.gcf().axes[0].lines[0].get_ydata(), result.diagnostics["mass"])
+    plt.close("all")
 
 
 def test_a_bar_in_a_notebook_is_no_error(case, monkeypatch, capfd):

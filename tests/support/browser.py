@@ -32,8 +32,8 @@ class Browser:
     def __init__(self, driver: Any) -> None:
         self.driver = driver
 
-    def open(self, page: Path, width: int = 1200, height: int = 900, dark: bool = False) -> None:
-        """Show a page as a fresh visitor sees it, once its first snapshot is drawn."""
+    def open(self, page: Path, width: int = 1200, height: int = 900, dark: bool = False, fragment: str = "") -> None:
+        """Show a page as a fresh visitor sees it, once a snapshot is drawn; ``fragment`` ends its address."""
         self.driver.get("about:blank")
         self.driver.get_log("browser")
         self.driver.get_log("performance")
@@ -41,8 +41,8 @@ class Browser:
         self.driver.execute_cdp_cmd("Emulation.setEmulatedMedia", {"features": scheme})
         size = {"width": width, "height": height, "deviceScaleFactor": 1, "mobile": False}
         self.driver.execute_cdp_cmd("Emulation.setDeviceMetricsOverride", size)
-        self.driver.get(page.as_uri())
-        self.wait_for_snapshot(0)
+        self.driver.get(page.as_uri() + fragment)
+        self.wait("document.body.dataset.shown !== undefined")
 
     def wait_for_snapshot(self, k: int | str) -> None:
         self.wait(f"document.body.dataset.shown === '{k}'")
@@ -97,7 +97,8 @@ class Browser:
         messages = [json.loads(entry["message"])["message"] for entry in self.driver.get_log("performance")]
         sent = [m["params"]["request"]["url"] for m in messages if m["method"] == "Network.requestWillBeSent"]
         assert any(url.startswith("file:") for url in sent), "the log of requests is empty"
-        return [url for url in sent if url != self.driver.current_url and not url.startswith("data:")]
+        own = self.driver.current_url.partition("#")[0]
+        return [url for url in sent if url.partition("#")[0] != own and not url.startswith("data:")]
 
 
 @contextmanager

@@ -11,12 +11,14 @@ import numpy as np
 import pytest
 from matplotlib import colormaps
 from support.browser import ARROW_LEFT, ARROW_RIGHT, END, HOME, SPACE, Browser, chromium
-from view.test_view import RUNS, SNAPSHOTS, real_run, run_file
+from view.test_view import CASE, RUNS, SNAPSHOTS, real_run, run_file
 
 from meanfield.figures.figure import load
 from meanfield.figures.run_data import RunData
 from meanfield.figures.sphere_map import HALF_WIDTH, cell_angles, hammer_inverse, pixel_cells
 from meanfield.view.page import view
+from solvers.io.run_file import Column, RunFile
+from solvers.mesh.mesh import circle
 
 LAST = SNAPSHOTS - 1
 MANIFOLDS = ("sphere", "circle")
@@ -70,6 +72,39 @@ def test_page_asks_for_nothing_and_complains_of_nothing(browser: Browser, pages,
     browser.find("#slider").send_keys(END)
     browser.wait_for_snapshot(LAST)
     assert browser.requests() == []
+    assert browser.complaints() == []
+
+
+@pytest.fixture(scope="module")
+def late(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """Return the page of a run on the circle whose density is uniform up to t = 7 of 9."""
+    mesh, folder = circle(64), tmp_path_factory.mktemp("late")
+    case = CASE.format(title='"Late"', manifold="circle", resolution=64)
+    with RunFile.create(folder / "late.h5", mesh, [Column("energy")], {"case": case}) as file:
+        for k in range(10):
+            file.write_snapshot(float(k), (1 + 0.9 * max(k - 7, 0) / 2 * mesh.centers[:, 0]) / (2 * np.pi))
+            file.write_sample(float(k), {"energy": float(k)})
+        file.close(stop_reason="finished")
+    return view(folder / "late.h5", folder / "late.html")
+
+
+def test_page_opens_at_the_first_snapshot_that_shows_something(browser: Browser, late: Path) -> None:
+    browser.open(late)
+    browser.wait_for_snapshot(8)
+    assert browser.text("#clock") == "t = 8"
+    assert "#" not in browser.driver.current_url
+
+
+def test_address_has_the_time(browser: Browser, late: Path) -> None:
+    browser.open(late, fragment="#t=3.2")
+    browser.wait_for_snapshot(3)
+    browser.find("#slider").send_keys(END)
+    browser.wait_for_snapshot(9)
+    browser.wait("location.hash === '#t=9'")
+    browser.run("location.hash = '#t=5'")
+    browser.wait_for_snapshot(5)
+    browser.open(late, fragment="#t=nonsense")
+    browser.wait_for_snapshot(8)
     assert browser.complaints() == []
 
 

@@ -11,11 +11,23 @@ from meanfield.analysis.comparison import Comparison, units
 from meanfield.analysis.comparison_text import SIDES, describe_run
 from meanfield.analysis.text import format_time
 from meanfield.domains.table import kind_of
-from meanfield.figures.axes import annotate, inches_across, is_early, label_decades, label_linear, positive, set_time
-from meanfield.figures.captions import fitting_size
+from meanfield.figures.axes import (
+    annotate,
+    inches_up,
+    is_early,
+    is_single,
+    label_decades,
+    label_linear,
+    panels_across,
+    panels_down,
+    positive,
+    row_of_axes,
+    set_time,
+)
+from meanfield.figures.captions import set_heading, wrap_text
 from meanfield.figures.comparison.pairs import draw_means, draw_pairs_beside
 from meanfield.figures.comparison.states import draw_lines, draw_maps, maps_height
-from meanfield.figures.figure import HEADING_SIZE, WIDTH, write_figure
+from meanfield.figures.figure import WIDTH, write_figure
 from meanfield.figures.run_data import BLACK, BLUE, GREEN, ORANGE, VERMILION
 from solvers.mesh.mesh import Floats
 
@@ -57,17 +69,29 @@ def _heights(comparison: Comparison) -> list[float]:
 
 def draw_comparison(comparison: Comparison, figure: Figure | SubFigure) -> None:
     """Draw a comparison of runs on an empty ``figure``."""
-    heights = _heights(comparison)
+    if is_single(figure):
+        _draw_distances(figure, comparison)
+        return
+    heights = _heights(comparison) if panels_across(figure) > 1 else _rows_in_a_column(figure, comparison)
     lines = [describe_run(run) for run in comparison.runs]
     lines = [f"{SIDES[i]}  {line}" for i, line in enumerate(lines)] if len(lines) > 1 else lines
     lines = [line.replace("$", r"\$") for line in lines]
-    width = 0.9 * inches_across(figure)  # small glyphs are relatively wider
-    figure.suptitle("\n".join(lines), fontsize=fitting_size(lines, width, HEADING_SIZE))
+    set_heading(figure, lines)
     parts = figure.subfigures(len(heights), 1, height_ratios=heights, squeeze=False)[:, 0]
     _draw_distances(parts[0], comparison)
     if len(parts) > 1:
         draw = draw_maps if comparison.space == "S2" else draw_lines if _is_narrow(comparison) else draw_pairs_beside
         draw(parts[1], comparison, drawn_rows(comparison))
+
+
+def _rows_in_a_column(figure: Figure | SubFigure, comparison: Comparison) -> list[float]:
+    """Return the numbers of rows of the distances and of the states in a narrow figure, the latter only if they fit."""
+    room, distances = panels_down(figure), 2
+    if comparison.space == "S2":
+        states = 2 * len(comparison.runs)
+        return [distances, states] if room >= distances + states else [distances]
+    states = min(len(drawn_rows(comparison)), room - distances) if _states_height(comparison) else 0
+    return [distances, states] if states > 0 else [distances]
 
 
 def drawn_rows(comparison: Comparison) -> list[int]:
@@ -98,40 +122,39 @@ def _has_pairs(comparison: Comparison) -> bool:
     return particles and len(comparison.runs) == 2 and min(counts) > 1 and comparison.space not in _DRAWN
 
 
-def _draw_distances(figure: SubFigure, comparison: Comparison) -> None:
+def _draw_distances(figure: Figure | SubFigure, comparison: Comparison) -> None:
     """Draw the distances between two runs and their numbers of clusters over time.
 
     For tokens in many dimensions, in which clusters have no common scale, mean inner products replace the numbers of
     clusters. The snapshots of a single run are compared with the previous one and with the last one.
     """
+    if len(comparison.runs) == 1:
+        kinds = ("step_", "from the snapshot before"), ("last_", "to the last snapshot")
+        for ax, (kind, title) in zip(row_of_axes(figure, 2), kinds, strict=False):
+            _draw_curves(ax, comparison, kind, title)
+        return
+    has_counts = not np.isnan([comparison.columns[f"clusters_{side}"] for side in "ab"]).all()
+    beside = draw_means if _has_pairs(comparison) else _draw_counts if has_counts else None
+    left, *right = row_of_axes(figure, 1) if beside is None else row_of_axes(figure, 2, (1.5, 1))
+    _draw_curves(left, comparison, "", "distance of A from B")
+    for ax in right if beside is not None else ():
+        beside(ax, comparison)
+        _set_times(ax, comparison)
+
+
+def _draw_counts(ax: Axes, comparison: Comparison) -> None:
+    """Draw the numbers of clusters of two runs over time."""
     from matplotlib.ticker import MaxNLocator
 
-    if len(comparison.runs) == 1:
-        left, right = figure.subplots(1, 2)
-        _draw_curves(left, comparison, "step_", "from the snapshot before")
-        _draw_curves(right, comparison, "last_", "to the last snapshot")
-        return
-    if _has_pairs(comparison):
-        left, right = figure.subplots(1, 2, width_ratios=(1.5, 1))
-        _draw_curves(left, comparison, "", "distance of A from B")
-        draw_means(right, comparison)
-        _set_times(right, comparison)
-        return
     counts = [comparison.columns[f"clusters_{side}"] for side in "ab"]
-    if np.isnan(counts).all():
-        _draw_curves(figure.subplots(), comparison, "", "distance of A from B")
-        return
-    left, right = figure.subplots(1, 2, width_ratios=(1.5, 1))
-    _draw_curves(left, comparison, "", "distance of A from B")
     for side, values, color, style in zip(SIDES, counts, (BLACK, BLUE), ("-", "--"), strict=True):
         if not np.isnan(values).all():
-            right.step(comparison.times, values, where="post", label=side, color=color, lw=1.4, ls=style)
-    right.set_title("clusters")
-    right.yaxis.set_major_locator(MaxNLocator(nbins=6, integer=True))
+            ax.step(comparison.times, values, where="post", label=side, color=color, lw=1.4, ls=style)
+    ax.set_title("clusters")
+    ax.yaxis.set_major_locator(MaxNLocator(nbins=6, integer=True))
     top = max(float(np.nanmax(counts)), 1.0)
-    right.set(ylim=(-0.05 * top, 1.1 * top), ylabel="number of clusters")
-    right.legend(frameon=False)
-    _set_times(right, comparison)
+    ax.set(ylim=(-0.05 * top, 1.1 * top), ylabel="number of clusters")
+    ax.legend(frameon=False)
 
 
 def _draw_curves(ax: Axes, comparison: Comparison, kind: str, title: str) -> None:
@@ -151,6 +174,7 @@ def _draw_curves(ax: Axes, comparison: Comparison, kind: str, title: str) -> Non
             ax.plot(comparison.times, values, color=color, lw=width, marker=marker, markersize=3.5, label=label)
     ax.set_title(title)
     label = f"W in {units(comparison.space)}" + ", L¹ from 0 to 2" * (not np.isnan(columns["l1"]).all())
+    label = wrap_text(label, inches_up(ax))
     if log:
         limits = max(float(drawn[drawn > 0].min()), FLOOR * float(drawn.max())) / 1.5, float(drawn.max()) * 1.5
         ax.set(yscale="log", ylim=limits, ylabel=label)

@@ -14,7 +14,7 @@ from meanfield.analysis.comparison import Comparison
 from meanfield.analysis.comparison_text import SIDES
 from meanfield.analysis.measure import measure_of
 from meanfield.analysis.text import format_time
-from meanfield.figures.axes import label_linear
+from meanfield.figures.axes import label_linear, row_of_axes
 from meanfield.figures.particles.tokens import MAX_SAMPLED
 from meanfield.figures.run_data import BLACK, BLUE
 from solvers.io.run_file import Run
@@ -35,14 +35,14 @@ def draw_pairs_beside(figure: SubFigure, comparison: Comparison, rows: list[int]
 
     Run A is filled and run B is a line; triangles mark the means.
     """
-    axes = figure.subplots(1, len(rows), squeeze=False, sharex=True)[0]
-    for ax, row in zip(axes, rows, strict=True):
+    axes = row_of_axes(figure, len(rows))
+    for ax, row in zip(axes, rows[-len(axes) :], strict=True):
         for run, k, side, color in zip(comparison.runs, comparison.pairs[row], SIDES, _COLORS, strict=False):
             density, mean = products_of(run, k)
             ax.stairs(density, EDGES, color=color, fill=side == "A", alpha=0.25 if side == "A" else 1.0, label=side)
             ax.plot(mean, 0.0, "^", color=color, markersize=7, clip_on=False)
         ax.set(title=f"t = {format_time(comparison.times[row])}", xlim=(-1, 1), xlabel="⟨x, y⟩ of two tokens")
-        label_linear(ax.yaxis, "density  (▲ mean)" if row == rows[0] else "", ax.get_ylim()[1])
+        label_linear(ax.yaxis, "density  (▲ mean)" if ax is axes[0] else "", ax.get_ylim()[1])
         ax.set_ylim(bottom=0)
     axes[0].legend(frameon=False)
 

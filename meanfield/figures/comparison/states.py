@@ -11,7 +11,7 @@ from meanfield.analysis.comparison_text import SIDES
 from meanfield.analysis.measure import run_edges
 from meanfield.analysis.text import format_time
 from meanfield.domains.table import kind_of
-from meanfield.figures.axes import label_linear
+from meanfield.figures.axes import label_linear, panels_across, row_of_axes
 from meanfield.figures.color_scale import Scale, color_map
 from meanfield.figures.coordinate import fraction_of_pi
 from meanfield.figures.panels.cut import emptiest
@@ -33,10 +33,13 @@ _STYLES: tuple[dict[str, Any], ...] = ({"color": BLACK, "lw": 1.4}, {"color": BL
 
 
 def draw_lines(figure: SubFigure, comparison: Comparison, rows: list[int]) -> None:
-    """Draw the densities or histograms of compared runs in one dimension, one panel for each of ``rows``."""
-    axes = figure.subplots(1, len(rows), squeeze=False)[0]
+    """Draw the densities or histograms of compared runs in one dimension, one panel for each of ``rows``.
+
+    In a narrow figure the panels are below each other, as many of the last ``rows`` as fit.
+    """
+    axes = row_of_axes(figure, len(rows))
     cut = _cut(comparison, rows) if comparison.space == "S1" else 0.0
-    for ax, row in zip(axes, rows, strict=True):
+    for ax, row in zip(axes, rows[-len(axes) :], strict=True):
         snapshots = _snapshots(comparison, row)
         span = _span([_profile(run, k) for run, k in snapshots], comparison.space, cut)
         for (run, k), side, style in zip(snapshots, SIDES, _STYLES, strict=False):
@@ -75,7 +78,11 @@ def maps_height(comparison: Comparison, rows: list[int]) -> float:
 
 
 def draw_maps(figure: SubFigure, comparison: Comparison, rows: list[int]) -> None:
-    """Draw compared states as equal-area maps, a row for each run: densities on one scale, tokens as dots."""
+    """Draw compared states as equal-area maps, a row for each run: densities on one scale, tokens as dots.
+
+    A narrow figure has the last state only.
+    """
+    rows = rows if panels_across(figure) > 1 else rows[-1:]
     axes = figure.subplots(len(comparison.runs), len(rows), squeeze=False)
     table = [_snapshots(comparison, row) for row in rows]
     densities = {

@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from meanfield.figures.axes import label_decades
+from meanfield.figures.axes import label_decades, panels_across, row_of_axes
 from meanfield.figures.figure import write_figure
 from meanfield.figures.run_data import BLACK, BLUE, GREEN, ORANGE, PURPLE, SKY, VERMILION
 
@@ -30,15 +32,16 @@ def plot_limit(found: Limit, figure: str | Path) -> Path:
 
 
 def compose(found: Limit, figure: Figure | SubFigure) -> None:
-    """Draw tokens beside their density into an empty figure."""
-    above, below = figure.subfigures(2, 1, squeeze=False)[:, 0]
-    over_time, over_n, clusters = above.subplots(1, 3, width_ratios=(1.3, 1, 1))
-    _draw_distances(over_time, found)
-    _draw_exponent(over_n, found)
-    _draw_clusters(clusters, found)
-    count = min(len(found.observables), MAX_OBSERVABLES)
-    for k, ax in enumerate(below.subplots(1, count, squeeze=False)[0]):
-        _draw_fluctuations(ax, found, k)
+    """Draw tokens beside their density into an empty figure: two rows, or one column of as many panels as fit."""
+    draws: list[Callable[[Axes, Limit], None]] = [_draw_distances, _draw_exponent, _draw_clusters]
+    more = [partial(_draw_fluctuations, k=k) for k in range(min(len(found.observables), MAX_OBSERVABLES))]
+    if panels_across(figure) > 1:
+        above, below = figure.subfigures(2, 1, squeeze=False)[:, 0]
+        axes = row_of_axes(above, len(draws), (1.3, 1, 1)) + row_of_axes(below, len(more))
+    else:
+        axes = row_of_axes(figure, len(draws) + len(more))
+    for draw, ax in zip(draws + more, axes, strict=False):
+        draw(ax, found)
 
 
 def _style(k: int) -> dict[str, Any]:

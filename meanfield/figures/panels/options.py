@@ -4,10 +4,14 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
+from meanfield.figures.axes import panels_across
 from meanfield.figures.color_scale import COLOR_MAP
 from meanfield.figures.saving import DPI
+
+if TYPE_CHECKING:
+    from matplotlib.figure import Figure, SubFigure
 
 MAX_PIXELS = 2**16  # largest number along a side in Matplotlib
 SCREEN: Any = {  # Any: matplotlib types the keys as literals since 3.11
@@ -37,6 +41,11 @@ DARK = SCREEN | {
     **dict.fromkeys(("axes.facecolor", "figure.facecolor", "savefig.facecolor"), _DARK),
 }
 STYLES = {"paper": PAPER, "screen": SCREEN, "dark": DARK}
+
+
+def style_of(figure: Figure | SubFigure) -> Any:
+    """Return the style of text of a figure: "paper" if it is as narrow as a column of a paper, else "screen"."""
+    return SCREEN if panels_across(figure) > 1 else PAPER
 
 
 @dataclass(frozen=True)

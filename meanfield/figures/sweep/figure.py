@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from meanfield.figures.captions import fitting_size
+from meanfield.figures.captions import set_heading
 from meanfield.figures.sweep.curve import draw_curves
 from meanfield.figures.sweep.map import draw_maps
 from meanfield.sweeping.point import FAILED
@@ -17,6 +17,7 @@ if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
 _WIDTH, _HEIGHT = 8.0, 5.0  # inches of one panel
+MAX_COLUMNS = 3
 _MAP_VALUES = 4  # number of values of a second numeric key, above which a map is drawn instead of lines
 
 
@@ -53,13 +54,26 @@ def plot_sweep(path: str | Path, figure: str | Path) -> Path:
 
 def compose(found: SweepResults, view: SweepAxes, figure: Figure) -> Figure:
     """Draw the results of a sweep on an empty ``figure``, set its size, and return the figure."""
-    panels = len(set(found.parameters[view.lines].tolist())) if view.y and view.lines else 1
-    columns = min(panels, 3)
+    columns = min(panels := _panels(found, view), MAX_COLUMNS)
     rows = -(-panels // columns)
     width = _WIDTH if columns == 1 else 3.8 * columns + 1.0
     figure.set_size_inches(width, _HEIGHT if rows == columns == 1 else 3.2 * rows + 0.8)
+    draw_sweep(found, view, figure)
+    return figure
+
+
+def _panels(found: SweepResults, view: SweepAxes) -> int:
+    """Return the number of panels of the figure of a sweep."""
+    return len(set(found.parameters[view.lines].tolist())) if view.y and view.lines else 1
+
+
+def draw_sweep(found: SweepResults, view: SweepAxes, figure: Figure) -> None:
+    """Draw the results of a sweep on an empty ``figure``."""
+    panels = _panels(found, view)
+    columns = min(panels, MAX_COLUMNS)
+    rows = -(-panels // columns)
     lines = [str(found.attributes["title"]) or found.path.stem, _describe_state(found)]
-    figure.suptitle("\n".join(lines), fontsize=fitting_size(lines, 0.95 * width, 12.5))
+    set_heading(figure, lines)
     axes = figure.subplots(rows, columns, squeeze=False, sharex=True, sharey=True).ravel()
     for ax in axes[panels:]:
         ax.remove()
@@ -67,7 +81,6 @@ def compose(found: SweepResults, view: SweepAxes, figure: Figure) -> Figure:
         draw_curves(axes[0], found, view.x, view.value, view.lines)
     else:
         draw_maps(figure, list(axes[:panels]), found, view.x, view.y, view.value, view.lines)
-    return figure
 
 
 def _describe_state(found: SweepResults) -> str:

@@ -1,5 +1,7 @@
 /* Player of snapshots: slider, clock, play and pause, keys. */
 
+const LINK_AFTER = 200; // milliseconds
+
 class Player {
   constructor(run, changed) {
     this.run = run;
@@ -11,7 +13,23 @@ class Player {
     this.play.addEventListener("click", () => this.toggle());
     this.speed.addEventListener("change", () => this.timer !== null && this.start());
     document.addEventListener("keydown", (event) => this.key(event));
-    this.select(0);
+    addEventListener("hashchange", () => this.open());
+    this.open();
+  }
+
+  /** Show the time of the address, as in #t=12.5, else the snapshot at which there is something to see. */
+  open() {
+    const time = Number(/^#t=(.+)$/.exec(location.hash)?.[1]);
+    if (Number.isFinite(time)) this.seek(time);
+    else this.select(this.run.opens);
+    clearTimeout(this.linking);
+  }
+
+  /** Write the time into the address, once the snapshot stays. A page inside another one has no own address. */
+  link() {
+    clearTimeout(this.linking);
+    if (location.protocol === "about:" || this.timer !== null) return;
+    this.linking = setTimeout(() => history.replaceState(null, "", `#t=${this.run.times[this.k]}`), LINK_AFTER);
   }
 
   select(k) {
@@ -22,6 +40,7 @@ class Player {
     this.clusters.textContent = clusters;
     this.slider.setAttribute("aria-valuetext", `${time}, ${this.clusters.textContent}`);
     this.changed();
+    this.link();
   }
 
   /** Go to the snapshot nearest to a time, by distance on the time axis. */
@@ -50,6 +69,7 @@ class Player {
     clearInterval(this.timer);
     this.timer = null;
     this.play.textContent = "Play";
+    this.link();
   }
 
   key(event) {

@@ -16,6 +16,7 @@ function follow(version) {
     const reply = await fetch("version", { cache: "no-store" }).catch(() => null); // the run has ended
     if (reply === null || !reply.ok) return;
     if (Number(await reply.text()) !== version && play.textContent === "Play") {
+      history.replaceState(null, "", location.pathname); // without the time of the snapshot shown
       if (slider.value === slider.max) sessionStorage.removeItem("snapshot");
       else sessionStorage.setItem("snapshot", slider.value);
       return location.reload();

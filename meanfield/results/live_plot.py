@@ -1,10 +1,10 @@
-"""Diagnostics of a run, drawn while it continues."""
+"""Diagnostics of a run, drawn while the run continues."""
 
 from __future__ import annotations
 
 import sys
 import time as clock
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -14,7 +14,72 @@ from solvers.mesh.checks import check_number
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
+    from meanfield.results.result import Result
+    from meanfield.results.runs import CaseSource, Overrides
     from meanfield.runtime.watching import Moment
+
+
+def live(
+    case: CaseSource,
+    overrides: Overrides = (),
+    *,
+    draw: str | Sequence[str] = "energy",
+    interval: float = 0.5,
+    **options: Any,
+) -> Result:
+    """Run a case in memory, and draw diagnostics over time while the run continues.
+
+    The figure is in the cell of a notebook, else in a window of Matplotlib.
+
+    Parameters
+    ----------
+    case : Case, str, Path or mapping
+        Case, its file, the name of a shipped case, or the sections of a case file, see :func:`~meanfield.load_case`.
+    overrides : mapping or sequence of str
+        Values that replace those of the case, by dotted keys.
+    draw : str or sequence of str
+        Names of scalar diagnostics that the run records, one panel each.
+    interval : float
+        Minimum number of seconds between two drawings.
+    **options
+        Values by short names, such as ``beta=4``, and the arguments of :func:`~meanfield.simulate` other than
+        ``callbacks``.
+
+    Returns
+    -------
+    Result
+        Snapshots and diagnostics of the run, in memory, as :func:`~meanfield.simulate` returns them.
+
+    Raises
+    ------
+    RuntimeError
+        If there is neither a notebook nor a backend of Matplotlib with windows.
+    ValueError
+        If a name is not a recorded scalar diagnostic, or ``interval`` is below 0 or not finite.
+
+    See Also
+    --------
+    LivePlot : Callback that draws, for runs with further callbacks or in a file.
+
+    Examples
+    --------
+    >>> import meanfield as mf
+    >>> mf.live("growth_circle", draw=["energy", "clusters"])  # doctest: +SKIP
+    """
+    import matplotlib.pyplot as plt
+    from matplotlib import get_backend
+
+    from meanfield.results.runs import simulate
+
+    if not _in_notebook() and get_backend().lower() not in interactive_backends():
+        raise RuntimeError(
+            f"live: Matplotlib's backend {get_backend()} has no windows; expected a notebook, or a display and an "
+            "interactive backend (MPLBACKEND=qtagg)"
+        )
+    plot = LivePlot(*([draw] if isinstance(draw, str) else draw), interval=interval)
+    if not _in_notebook():
+        plt.show(block=False)
+    return simulate(case, overrides, callbacks=[plot], **options)
 
 
 class LivePlot:
@@ -109,7 +174,7 @@ class LivePlot:
 
 def _display(figure: Figure) -> Callable[[], None]:
     """Return a function that shows the current figure: in the cell of a notebook, else in its window if it has one."""
-    if "ipykernel" in sys.modules:
+    if _in_notebook():
         import matplotlib.pyplot as plt
         from IPython.display import display
 
@@ -122,3 +187,15 @@ def _display(figure: Figure) -> Callable[[], None]:
         figure.canvas.flush_events()
 
     return refresh
+
+
+def _in_notebook() -> bool:
+    """Return whether the program runs in the kernel of a notebook."""
+    return "ipykernel" in sys.modules
+
+
+def interactive_backends() -> list[str]:
+    """Return the names of the backends of Matplotlib that draw in windows, in lower case."""
+    from matplotlib.backends import BackendFilter, backend_registry
+
+    return [name.lower() for name in backend_registry.list_builtin(BackendFilter.INTERACTIVE)]
