@@ -14,10 +14,21 @@ from typing import Any, TypeGuard
 
 import numpy as np
 
+ROOT_RTOL = 1e-6  # of the largest value: values between −ROOT_RTOL and 0 come from iterations and count as 0
+
+
+def nonnegative(values: Any) -> Any:
+    """Return values with 0 for those that are negative only by the error of an iteration, for roots and powers.
+
+    Trial states of implicit steps undershoot 0 by such errors, where a NaN would shrink the step without end.
+    """
+    return np.where((values < 0) & (values >= -ROOT_RTOL * np.abs(values).max()), 0.0, values)
+
+
 POINTWISE: dict[str, Callable[[Any], Any]] = {
     "abs": np.abs, "arccos": np.arccos, "arcsin": np.arcsin, "arctan": np.arctan, "cos": np.cos, "cosh": np.cosh,
     "exp": np.exp, "heaviside": lambda a: np.heaviside(a, 0.5), "log": np.log, "sign": np.sign, "sin": np.sin,
-    "sinh": np.sinh, "sqrt": np.sqrt, "tan": np.tan, "tanh": np.tanh,
+    "sinh": np.sinh, "sqrt": lambda a: np.sqrt(nonnegative(a)), "tan": np.tan, "tanh": np.tanh,
 }  # fmt: skip
 TWO_ARGUMENTS = {"min": np.minimum, "max": np.maximum}
 OPERATORS = {  # number of arguments of each

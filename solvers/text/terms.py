@@ -11,6 +11,7 @@ import numpy as np
 
 from ..mesh.mesh import Floats
 from ..terms.linear_solver import ShiftedSolver
+from ..timestepping.state import NonFinite
 from .grammar import POINTWISE, TWO_ARGUMENTS, is_call
 from .values import Evaluator, Tangent
 
@@ -39,6 +40,16 @@ class Sums:
             for sign, part in parts:
                 row += sign * self.evaluator.value(part, time, values)
         return found
+
+    def refusal(self, time: float, rows: Floats) -> str:
+        """Return a text on a root of a negative number at fields (fields, cells), empty if there is none."""
+        values = dict(zip(self.fields, rows, strict=True))
+        roots = [node for parts in self.parts for _, part in parts for node in ast.walk(part) if is_call(node, "sqrt")]
+        for root in roots:
+            lowest = float(np.min(self.evaluator.value(root.args[0], time, values)))
+            if lowest < 0:
+                return f"{ast.unparse(root)}: root of {lowest:.3g}"
+        return ""
 
     def matrices(self, time: float, rows: Floats) -> list[Any]:
         """Return the derivative (cells, cells) of each sum by its own field, without convolutions and integrals.
@@ -104,10 +115,17 @@ class Rates:
         )
 
     def prepare(self, time: float, values: Floats) -> float:
-        """Store the rates at a state for ``rate``; the error control limits the step."""
+        """Store the rates at a state for ``rate``; the error control limits the step.
+
+        Raises NonFinite for the root of a negative number, so that the iterations of a trial step end at once.
+        """
         self._time, self._values = time, values.reshape(len(self._sums.fields), -1)
         self._rates = self._sums(time, self._values).reshape(values.shape)
-        return np.inf if np.isfinite(self._rates).all() else np.nan
+        if np.isfinite(self._rates).all():
+            return np.inf
+        if refusal := self._sums.refusal(time, self._values):
+            raise NonFinite(f"at time {time:.6g}: {refusal}")
+        return np.nan
 
     def rate(self, dt: float, rate: Floats) -> None:
         """Add the rates at the stored state to ``rate``."""

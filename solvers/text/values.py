@@ -12,7 +12,7 @@ import numpy as np
 
 from ..mesh.mesh import Floats, Mesh
 from ..transforms.interaction import Convolution, DenseKernel, Zonal
-from .grammar import POINTWISE, TWO_ARGUMENTS, factors, is_call, summands
+from .grammar import POINTWISE, TWO_ARGUMENTS, factors, is_call, nonnegative, summands
 from .operators import Affine, Operators
 
 
@@ -58,7 +58,8 @@ class Tangent:
     def __pow__(self, power: Any) -> Tangent:
         if isinstance(power, Tangent):
             return power.__mul__(self.through(np.log, lambda a: 1 / a)).through(np.exp, np.exp)
-        return Tangent(self.value**power, self._scaled(power * self.value ** (power - 1.0)))
+        base = base_of(self.value, power)
+        return Tangent(base**power, self._scaled(power * base ** (power - 1.0)))
 
     def __rpow__(self, base: Any) -> Tangent:
         return self.__mul__(np.log(base)).through(np.exp, np.exp)
@@ -147,7 +148,8 @@ _SLOPES: dict[str, Callable[[Any], Any]] = {
     "abs": np.sign, "arccos": lambda a: -1 / np.sqrt(1 - a * a), "arcsin": lambda a: 1 / np.sqrt(1 - a * a),
     "arctan": lambda a: 1 / (1 + a * a), "cos": lambda a: -np.sin(a), "cosh": np.sinh, "exp": np.exp,
     "heaviside": np.zeros_like, "log": lambda a: 1 / a, "sign": np.zeros_like, "sin": np.cos, "sinh": np.cosh,
-    "sqrt": lambda a: 0.5 / np.sqrt(a), "tan": lambda a: 1 + np.tan(a) ** 2, "tanh": lambda a: 1 - np.tanh(a) ** 2,
+    "sqrt": lambda a: 0.5 / np.sqrt(nonnegative(a)), "tan": lambda a: 1 + np.tan(a) ** 2,
+    "tanh": lambda a: 1 - np.tanh(a) ** 2,
 }  # fmt: skip
 
 
@@ -281,7 +283,12 @@ class _Evaluation:
                 return a * b
             case ast.Div():
                 return a / b
-        return a**b
+        return a**b if isinstance(a, Tangent) or isinstance(b, Tangent) else base_of(a, b) ** b
+
+
+def base_of(values: Any, power: Any) -> Any:
+    """Return the base of a power: for a fractional power, values that are negative by rounding count as 0."""
+    return values if np.all(power == np.round(power)) else nonnegative(values)
 
 
 def _sum(parts: list[Any]) -> Any:

@@ -76,6 +76,38 @@ def test_an_infinite_slope_does_not_end_the_run():
     assert found.max() < start.max()
 
 
+def barenblatt(x, t):
+    """Return the solution of ∂ₜu = ∂ₓ(√u ∂ₓu) = ⅔ ∂ₓ² u^{3/2} that spreads from a point, 0 beyond its front."""
+    time = 2 * t / 3
+    return time**-0.4 * np.maximum(1 - x**2 / (15 * time**0.8), 0.0) ** 2
+
+
+@pytest.mark.parametrize("root", ["sqrt(u)", "u**0.5", "u**(2 - 1.5)"])
+def test_a_root_spreads_mass_into_empty_cells(root):
+    """Trial states below 0 by the error of an iteration have the root 0, so that the steps do not shrink."""
+    errors = []
+    for cells in (50, 100):
+        mesh = interval(-10.0, 10.0, cells)
+        x = mesh.centers[:, 0]
+        solution = solve(from_text(f"dt(u) = div({root}*grad(u))", mesh), barenblatt(x, 1.5), (1.5, 6.0))
+        errors.append(abs(solution.u[-1] - barenblatt(x, 6.0)).max())
+        assert solution.steps < 200
+    assert errors[1] < 2e-3
+    assert errors[0] / errors[1] > 3
+
+
+def test_the_root_of_a_negative_number_is_refused():
+    with pytest.raises(NonFinite, match=r"^at time 0: sqrt\(u - 2\): root of -2$"):
+        solve(from_text("dt(u) = laplace(u) + sqrt(u - 2)", LINE), np.zeros(40), (0.0, 1.0))
+
+
+def test_a_run_into_negative_roots_ends():
+    """The sink removes mass from empty cells, whose root is then not real."""
+    start = np.maximum(0.3 - abs(LINE.centers[:, 0] - 0.5), 0.0)
+    with pytest.raises(NonFinite):
+        solve(from_text("dt(u) = div(sqrt(u)*grad(u)) - 1", LINE), start, (0.0, 1.0))
+
+
 @pytest.mark.parametrize("kind", MESHES)
 @pytest.mark.parametrize("text", ["div((2 + b)*grad(a))", "div(a*grad(b)/2)", "laplace(a*b)"])
 def test_second_derivatives_are_of_second_order_and_conserve(kind, text):
