@@ -65,10 +65,8 @@ class Drawn(ABC):
         import matplotlib
         from matplotlib.figure import Figure
 
-        from meanfield.figures.panels.options import style_of
-
         figure = Figure(self.drawing_size, layout="constrained") if figure is None else figure
-        with matplotlib.rc_context(style_of(figure)):
+        with matplotlib.rc_context(load("meanfield.figures.panels.options:style_of")(figure)):
             load(self.drawing)(self, figure)
         return figure.figure
 
