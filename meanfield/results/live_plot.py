@@ -14,8 +14,9 @@ from solvers.mesh.checks import check_number
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
+    from meanfield.case.overrides import Overrides
     from meanfield.results.result import Result
-    from meanfield.results.runs import CaseSource, Overrides
+    from meanfield.results.runs import CaseSource
     from meanfield.runtime.watching import Moment
 
 
@@ -196,6 +197,6 @@ def _in_notebook() -> bool:
 
 def interactive_backends() -> list[str]:
     """Return the names of the backends of Matplotlib that draw in windows, in lower case."""
-    from matplotlib.backends import BackendFilter, backend_registry
+    from matplotlib.backends.registry import BackendFilter, backend_registry
 
     return [name.lower() for name in backend_registry.list_builtin(BackendFilter.INTERACTIVE)]

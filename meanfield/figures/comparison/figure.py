@@ -137,9 +137,10 @@ def _draw_distances(figure: Figure | SubFigure, comparison: Comparison) -> None:
     beside = draw_means if _has_pairs(comparison) else _draw_counts if has_counts else None
     left, *right = row_of_axes(figure, 1) if beside is None else row_of_axes(figure, 2, (1.5, 1))
     _draw_curves(left, comparison, "", "distance of A from B")
-    for ax in right if beside is not None else ():
-        beside(ax, comparison)
-        _set_times(ax, comparison)
+    if beside is not None:
+        for ax in right:
+            beside(ax, comparison)
+            _set_times(ax, comparison)
 
 
 def _draw_counts(ax: Axes, comparison: Comparison) -> None:

@@ -34,7 +34,9 @@ def plot_limit(found: Limit, figure: str | Path) -> Path:
 def compose(found: Limit, figure: Figure | SubFigure) -> None:
     """Draw tokens beside their density into an empty figure: two rows, or one column of as many panels as fit."""
     draws: list[Callable[[Axes, Limit], None]] = [_draw_distances, _draw_exponent, _draw_clusters]
-    more = [partial(_draw_fluctuations, k=k) for k in range(min(len(found.observables), MAX_OBSERVABLES))]
+    more: list[Callable[[Axes, Limit], None]] = [
+        partial(_draw_fluctuations, k=k) for k in range(min(len(found.observables), MAX_OBSERVABLES))
+    ]
     if panels_across(figure) > 1:
         above, below = figure.subfigures(2, 1, squeeze=False)[:, 0]
         axes = row_of_axes(above, len(draws), (1.3, 1, 1)) + row_of_axes(below, len(more))
