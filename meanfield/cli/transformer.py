@@ -220,7 +220,8 @@ COMMANDS = {
         study("experiment", source="training"),
         "measure the standard Transformer and the PDE network, untrained and trained, over seeds, with controls: "
         + ", ".join(add.EXPERIMENTS),
-        f"NAME [TRAINING] [--set KEY=VALUE ...] [--seeds N] [--jobs N] [--dask ADDRESS] {_FILES} [--quiet]",
+        f"NAME [TRAINING] [--set KEY=VALUE ...] [--seeds N] [--jobs N] [--dask ADDRESS] "
+        f"[--vary KEY=VALUE,... ...] {_FILES} [--quiet]",
         (
             *add.experiment_names, add.overrides, *add.experiment_options,
             *add.file_and_figure("the experiment's name with .h5"), cli_options.quiet,

@@ -93,4 +93,11 @@ experiment_options = (
     number("seeds", 5, "number of networks of each kind"),
     number("jobs", 1, "number of processes, for positions, robustness and stabilizers only"),
     option("--dask", "ADDRESS", "host:port of a Dask scheduler whose workers train (as --jobs)"),
+    option(
+        "--vary",
+        "KEY=VALUE,...",
+        "axis of the grid of stabilizers, such as training.rate=0.001,0.01; repeatable",
+        action="append",
+        default=[],
+    ),
 )

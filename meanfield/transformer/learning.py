@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -178,6 +179,7 @@ def experiment(
     seeds: int = 5,
     jobs: int = 1,
     dask: str | None = None,
+    vary: Sequence[str] = (),
     show: Printer = print_nothing,
 ) -> Outcome:
     """Measure the Transformer and the PDE network, untrained and trained, over several seeds, with controls.
@@ -199,6 +201,9 @@ def experiment(
         more than 1. Not with ``dask``.
     dask : str, optional
         Address host:port of a Dask scheduler, whose workers train the networks of the same experiments.
+    vary : sequence of str
+        Axes of the grid of stabilizers, like ["training.rate=0.001,0.01", "network.dropout=0,0.1"]. An axis replaces
+        that of the same key (residual, layer norm, layers, rate) or is added.
     show : function (line)
         Function such as ``print`` that is called with a line on each network. The experiments scaling and untrained
         train none.
@@ -235,4 +240,6 @@ def experiment(
     from meanfield.transformer.experiments.workers import Workers
     from meanfield.transformer.networks.section import load_training
 
-    return run_experiment(name, load_training(training, overrides_of(overrides)), seeds, Workers(jobs, dask), show)
+    return run_experiment(
+        name, load_training(training, overrides_of(overrides)), seeds, Workers(jobs, dask), show, vary
+    )

@@ -1,93 +1,116 @@
-"""Ablation of stabilizers: residual × layer norm × depth × learning rate, for both networks.
+"""Open grid of stabilizers: residual × layer norm × depth × learning rate × any further keys, for both networks.
 
     accuracy    of the test examples, after training or at an explosion
     explosion   fraction of the steps at which training exploded; 1 without an explosion
     gradient    log10 of the largest gradient norm of any part at any step
-    cosine      mean of ⟨x_i, x_j⟩ over i ≠ j after the last layer: 1 where all tokens have collapsed to one state
+    distance    √(Σ_{a≠b} |x_a − x_b|² / (2 Σ_{a≠b} |x_a|²)) of examples a, b: 0 if all are equal, 1 if independent
+    departure   mean |x_l/|x_l| − x_0/|x_0|| of an example from its first states: √2 where orthogonal
+    rank        effective rank of the centered states of all tokens
+    separation  share of the variance of mean states that lies between classes; (classes − 1)/(examples − 1) by chance
+    size        log10 of the root mean square of the states, relative to the first ones
 
-Each network is a point; points are trained in separate processes, or by the workers of Dask.
+The last five are functions of depth, of untrained networks (the null of the same architecture) and trained ones. x are
+the states of all tokens of an example. Each network is a point; points are trained in separate processes, or by Dask.
 """
 
 from __future__ import annotations
 
 import itertools
-import textwrap
-from collections.abc import Sequence
+from collections.abc import Callable, Iterator, Sequence
 from typing import Any
 
+import matplotlib
 import numpy as np
 import torch
+from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 
 from meanfield.analysis.text import table
+from meanfield.case.errors import CaseError
+from meanfield.domains.trained.diagnostics import effective_rank
 from meanfield.running import Printer
-from meanfield.transformer.experiments.drawing import NAMES
-from meanfield.transformer.experiments.information_flow import mean_cosine_of
-from meanfield.transformer.experiments.subjects import KINDS, case_of
+from meanfield.transformer.experiments.drawing import NAMES, STYLES, curve
+from meanfield.transformer.experiments.statistics import describe, describe_difference
+from meanfield.transformer.experiments.subjects import KINDS, STATES, case_of
 from meanfield.transformer.experiments.workers import HERE, Workers
 from meanfield.transformer.labelled import Labelled, Outcome, coordinates
 from meanfield.transformer.networks.data import task_of
-from meanfield.transformer.networks.network import traced
+from meanfield.transformer.networks.network import TokenNetwork, traced
 from meanfield.transformer.networks.section import TrainingCase
 from meanfield.transformer.networks.training import begin, train
+from solvers.mesh.mesh import Floats, Integers
 
-DEPTHS = (2, 6, 12)
-RATES = (1e-3, 1e-2, 1e-1)
-RESIDUALS = (True, False)
-LAYER_NORMS = ("pre", "none")
-AXES = ("network", "residual", "layer_norm", "layers", "rate", "seed")
-EXAMPLES = 64
-MEASURES = {  # long name, limits of color, color map
-    "accuracy": ("fraction of correct answers on the test examples", (0.0, 1.0), "viridis"),
-    "explosion": ("fraction of training until an explosion, 1 without one", (0.0, 1.0), "magma"),
-    "gradient": ("log10 of the largest gradient norm", (-1.0, 4.0), "cividis"),
-    "cosine": ("mean inner product of two tokens after the last layer", (0.0, 1.0), "plasma"),
+GRID = {  # values by key of the training file
+    "network.residual": ("true", "false"),
+    "network.layer_norm": ("pre", "none"),
+    "network.layers": ("2", "6", "12"),
+    "training.rate": ("0.001", "0.01", "0.1"),
+}
+LAST = ("network.layers", "training.rate")  # keys of the last axes before the seed
+OWN = ("network.kind", "training.seed")  # keys of axes of any grid
+EXAMPLES = 128
+PLACES = (0.0, 0.25, 0.5, 0.75, 1.0)  # depths, relative to the number of layers
+NUMBERS = {
+    "accuracy": "fraction of correct answers on the test examples",
+    "explosion": "fraction of training until an explosion, 1 without one",
+    "gradient": "log10 of the largest gradient norm",
+}
+PROFILES = {
+    "distance": "distance between the states of two examples",
+    "departure": "distance from the first states",
+    "rank": "effective rank of the states",
+    "separation": "variance between classes by total variance",
+    "size": "log10 of the size of states by the first one",
 }
 
 
 def stabilizers(
-    case: TrainingCase,
-    seeds: tuple[int, ...],
-    show: Printer,
-    workers: Workers = HERE,
-    depths: Sequence[int] = DEPTHS,
-    rates: Sequence[float] = RATES,
+    case: TrainingCase, seeds: tuple[int, ...], show: Printer, workers: Workers = HERE, vary: Sequence[str] = ()
 ) -> Outcome:
-    """Train networks with all combinations of residual, layer norm, depth and learning rate, and return their measures.
+    """Train networks with all combinations of values of a grid, and return their measures.
 
-    Each measure is an array (network, residual, layer_norm, layers, rate, seed).
+    ``vary``: texts such as "training.rate=0.001,0.01", which replace axes of the grid or add axes. Each measure is an
+    array (network, ..., layers, rate, seed), those by depth (..., seed, state, place). Raises CaseError for a text of
+    another form, and for values that exclude each other.
     """
-    axes: tuple[Sequence[Any], ...] = (KINDS, RESIDUALS, LAYER_NORMS, depths, rates, seeds)
-    cases, found = [_case(case, *point) for point in itertools.product(*axes)], []
-    for one, values in zip(cases, workers.map(train_and_measure, cases), strict=True):
+    grid = _grid(vary)
+    points: list[tuple[Any, ...]] = list(itertools.product(KINDS, *grid.values(), seeds))
+    cases = [
+        case_of(case.replace([f"{key}={value}" for key, value in zip(grid, values, strict=True)]), kind, seed)
+        for kind, *values, seed in points
+    ]
+    found = []
+    for point, values in zip(points, workers.map(train_and_measure, cases), strict=True):
         found.append(values)
-        show(f"{len(found)} of {len(cases)}: {_label(one)}: accuracy {values['accuracy']:.3f}")
-    shape = [len(axis) for axis in axes]
-    arrays = {
-        **coordinates(network=KINDS, residual=["yes", "no"], layer_norm=LAYER_NORMS, layers=depths),
-        "rate": Labelled(("rate",), np.array(rates), "largest learning rate"),
-        **coordinates(seed=seeds),
-        **{
-            name: Labelled(AXES, np.reshape([values[name] for values in found], shape), long_name)
-            for name, (long_name, _, _) in MEASURES.items()
-        },
-    }
+        show(f"{len(found)} of {len(cases)}: {', '.join(map(str, point))}: accuracy {values['accuracy']:.3f}")
+    names = [_name(key) for key in grid]
+    axes, shape = ("network", *names, "seed"), [len(KINDS), *map(len, grid.values()), len(seeds)]
+    arrays = coordinates(
+        network=KINDS, **{name: _typed(values) for name, values in zip(names, grid.values(), strict=True)}, seed=seeds
+    )
+    arrays |= coordinates(state=STATES, place=PLACES)
+    for name, long_name in NUMBERS.items():
+        arrays[name] = Labelled(axes, np.reshape([values[name] for values in found], shape), long_name)
+    for name, long_name in PROFILES.items():
+        by_depth = np.reshape([values[name] for values in found], (*shape, len(STATES), len(PLACES)))
+        arrays[name] = Labelled((*axes, "state", "place"), by_depth, long_name)
+    stable = largest_stable_rates(arrays["explosion"].values, arrays["rate"].values)
+    arrays["stable_rate"] = Labelled((*axes[:-2], "seed"), stable, "largest learning rate without an explosion")
     return Outcome(arrays, _summary, _draw)
 
 
-def _case(
-    case: TrainingCase, kind: str, residual: bool, norm: str, layers: int, rate: float, seed: int
-) -> TrainingCase:
-    """Return the training case of one network, with the given kind, options and seed.
+def largest_stable_rates(explosion: Floats, rates: Floats) -> Floats:
+    """Return the largest rate up to which no training exploded, (..., seed); 0 if there is none.
 
-    Raises CaseError for options that exclude each other.
+    ``explosion`` (..., rate, seed) is 1 where training did not explode.
     """
-    overrides = [f"network.residual={str(residual).lower()}", f'network.layer_norm="{norm}"']
-    return case_of(case.replace([*overrides, f"network.layers={layers}", f"training.rate={rate}"]), kind, seed)
+    order = np.argsort(rates)
+    stable = np.cumprod(np.take(explosion, order, axis=-2) >= 1, axis=-2)
+    return np.asarray((stable * np.sort(rates)[:, None]).max(axis=-2))
 
 
-def train_and_measure(case: TrainingCase) -> dict[str, float]:
-    """Train one network, and return its accuracy, time of explosion, largest gradient and cosine of tokens by name.
+def train_and_measure(case: TrainingCase) -> dict[str, Any]:
+    """Train one network, and return its measures by name: numbers, and arrays (state, place).
 
     PyTorch has one thread, because the last digits of sums depend on the number of threads.
     """
@@ -99,62 +122,215 @@ def train_and_measure(case: TrainingCase) -> dict[str, float]:
         torch.set_num_threads(threads)
 
 
-def _measure(case: TrainingCase) -> dict[str, float]:
-    fit = train(begin(case, task_of(case)))
+def _measure(case: TrainingCase) -> dict[str, Any]:
+    fit = begin(case, task_of(case))
+    inputs, labels = fit.task.test.inputs[:EXAMPLES], fit.task.test.labels[:EXAMPLES].cpu().numpy()
+    untrained = profiles(fit.network, inputs, labels)
+    train(fit)
+    trained = profiles(fit.network, inputs, labels)
     steps = case.training.epochs * -(-len(fit.task.train) // case.training.batch)
     gradients = np.array(fit.history.gradient_norm)
     largest = np.nanmax(np.where(np.isfinite(gradients), gradients, np.nan), initial=1e-300)
-    _, trace = traced(fit.network, fit.task.test.inputs[:EXAMPLES])
     return {
         "accuracy": fit.history.test_accuracy[-1],
         "explosion": len(fit.history.loss) / steps if fit.stopped else 1.0,
         "gradient": float(np.log10(largest)),
-        "cosine": mean_cosine_of(trace.states[-1].double().numpy()),
+        **{name: [untrained[name], trained[name]] for name in PROFILES},
     }
 
 
-def _label(case: TrainingCase) -> str:
-    network = case.network
-    residual = "residual" if network.residual else "no residual"
-    described = f"{network.kind}, {residual}, layer norm {network.layer_norm}, {network.layers} layers"
-    return f"{described}, rate {case.training.rate:g}"
+def profiles(network: TokenNetwork, inputs: torch.Tensor, labels: Integers) -> dict[str, list[float]]:
+    """Return the measures by depth of a network's states on inputs, at each of ``PLACES``, by name.
+
+    Labels of tokens have no classes of examples: the separation is then NaN. All measures of states that are not finite
+    are NaN.
+    """
+    _, trace = traced(network, inputs)
+    states = [trace.states[round(place * (len(trace.states) - 1))].cpu().double().numpy() for place in PLACES]
+    first = states[0]
+    if not all(np.isfinite(x).all() for x in states):
+        return {name: [np.nan] * len(PLACES) for name in PROFILES}
+    return {
+        "distance": [distance_of(x) for x in states],
+        "departure": [float(np.linalg.norm(_directions(x) - _directions(first), axis=1).mean()) for x in states],
+        "rank": [effective_rank(_centered(x.reshape(-1, x.shape[-1]))) for x in states],
+        "separation": [separation_of(x.mean(axis=1), labels) if labels.ndim == 1 else np.nan for x in states],
+        "size": [float(np.log10(np.sqrt((x**2).mean() / (first**2).mean()) + 1e-300)) for x in states],
+    }
+
+
+def distance_of(states: Floats) -> float:
+    """Return the distance between two examples of states (examples, n, d), relative to that of independent ones."""
+    rows = states.reshape(len(states), -1)
+    squares, m = (rows**2).sum(), len(rows)
+    return (
+        float(np.sqrt(max(1 - ((rows.sum(axis=0) ** 2).sum() - squares) / ((m - 1) * squares), 0))) if squares else 0.0
+    )
+
+
+def separation_of(points: Floats, labels: Integers) -> float:
+    """Return the part of the variance of points (examples, d) that lies between the means of their classes."""
+    rows = _centered(points)
+    means = np.stack([rows[labels == label].mean(axis=0) for label in labels])
+    total = (rows**2).sum()
+    return float((means**2).sum() / total) if total else 0.0
+
+
+def _centered(rows: Floats) -> Floats:
+    return np.asarray(rows - rows.mean(axis=0))
+
+
+def _directions(states: Floats) -> Floats:
+    rows = states.reshape(len(states), -1)
+    return np.asarray(rows / np.maximum(np.linalg.norm(rows, axis=1, keepdims=True), 1e-300))
+
+
+def _grid(vary: Sequence[str]) -> dict[str, tuple[str, ...]]:
+    """Return the values of each key of the grid; depth and learning rate are the last keys."""
+    grid = dict(GRID)
+    for text in vary:
+        key, _, values = text.partition("=")
+        if not all(values.split(",")) or key.count(".") != 1 or key in OWN:
+            raise CaseError(f'vary = {text}: expected KEY=VALUE,VALUE such as "training.rate=0.001,0.01"')
+        grid[key] = tuple(values.split(","))
+    return {key: grid[key] for key in [*(key for key in grid if key not in LAST), *LAST]}
+
+
+def _name(key: str) -> str:
+    section, name = key.split(".")
+    return f"{section}_{name}" if name in ("seed", "state", *NUMBERS, *PROFILES) else name
+
+
+def _typed(values: Sequence[str]) -> list[float] | list[int] | Sequence[str]:
+    for kind in (int, float):
+        try:
+            return [kind(value) for value in values]
+        except ValueError:
+            continue
+    return values
+
+
+def _architectures(found: Outcome) -> Iterator[tuple[int, tuple[int, ...], list[str]]]:
+    """Yield each network and each combination of values of the grid without depth and rate: places and texts."""
+    names = _free_axes(found)
+    for k in range(len(KINDS)):
+        for place in np.ndindex(*(len(found[name]) for name in names)):
+            yield k, place, [str(found[name][i]) for name, i in zip(names, place, strict=True)]
+
+
+def _free_axes(found: Outcome) -> tuple[str, ...]:
+    return found.arrays["stable_rate"].dims[1:-2]
+
+
+def _best_rate(accuracy: Floats) -> int:
+    """Return the place of the rate with the largest mean accuracy, of accuracies (rate, seed)."""
+    return int(accuracy.mean(axis=-1).argmax())
 
 
 def _summary(found: Outcome) -> str:
     rows, depths, rates = [], found["layers"], found["rate"]
-    for k, residual, norm in np.ndindex(len(KINDS), len(RESIDUALS), len(LAYER_NORMS)):
-        accuracy, cosine = (found[name][k, residual, norm].mean(axis=-1) for name in ("accuracy", "cosine"))
-        best = np.unravel_index(np.argmax(accuracy), accuracy.shape)
-        exploded = (found["explosion"][k, residual, norm] < 1).mean()
+    for k, place, texts in _architectures(found):
+        accuracy, exploded = found["accuracy"][k][place], found["explosion"][k][place] < 1
+        deep, at = accuracy[-1], _best_rate(accuracy[-1])
+        depth, rate = np.unravel_index(accuracy.mean(axis=-1).argmax(), accuracy.shape[:-1])
+        ends = (
+            f"{describe(values[:, 0, -1])} → {describe(values[:, 1, -1])}"
+            for values in (found[name][k][place][-1, at] for name in PROFILES)
+        )
         rows.append([
-            KINDS[k], "yes" if RESIDUALS[residual] else "no", LAYER_NORMS[norm],
-            f"{accuracy[best]:.3f} ({depths[best[0]]} layers, rate {rates[best[1]]:g})",
-            f"{accuracy[-1].max():.3f}", f"{100 * exploded:.0f} %", f"{cosine[-1].mean():.2f}",
+            KINDS[k], *texts, f"{describe(accuracy[depth, rate])} ({depths[depth]} layers, rate {rates[rate]:g})",
+            f"{describe(deep[at])} (rate {rates[at]:g})", f"{100 * exploded.mean():.0f} %",
+            f"{np.median(found['stable_rate'][k][place][-1]):g}", *ends,
         ])  # fmt: skip
-    head = ["network", "residual", "layer norm", "best accuracy", f"best at {depths[-1]} layers", "exploded"]
-    return table([*head, f"cosine at {depths[-1]} layers"], rows)
+    head = ["network", *_free_axes(found), "best accuracy", f"best at {depths[-1]} layers", "exploded"]
+    head += [f"largest stable rate at {depths[-1]} layers", *(f"{name}, untrained → trained" for name in PROFILES)]
+    return "\n".join([table(head, rows), *_verdicts(found)])
+
+
+def _verdicts(found: Outcome) -> Iterator[str]:
+    """Yield a line on each claim of the sources: its effect size with a 95 % interval over seeds, and its null.
+
+    The null is the same difference between untrained networks. Both are at the largest depth.
+    """
+    names, depth = _free_axes(found), found["layers"][-1]
+    residual, norm = (list(found[name]) if name in names else [] for name in ("residual", "layer_norm"))
+    if {"true", "false"} <= set(residual):
+        with_it, without = (_pick(found, "residual", residual.index(value)) for value in ("true", "false"))
+        for name in ("distance", "departure", "separation"):
+            yield from _compare(
+                f"drift without residual: {name} without − with it, {depth} layers", name, without, with_it
+            )
+    if "none" in norm and len(norm) > 1:
+        bare = _pick(found, "layer_norm", norm.index("none"))
+        for k, value in enumerate(norm):
+            if value != "none":
+                normed = _pick(found, "layer_norm", k)
+                title = f"explosion without layer norm: {{}}, none − {value}, {depth} layers"
+                yield from _compare(title.format("size"), "size", bare, normed)
+                rates = [
+                    describe_difference(*(np.log10(np.maximum(stable, found["rate"].min() / 10)) for stable in pair))
+                    for pair in zip(bare["stable_rate"], normed["stable_rate"], strict=True)
+                ]
+                yield f"- {title.format('log10 of the largest stable rate')}: {_by_kind(rates)}"
+
+
+def _pick(found: Outcome, axis: str, index: int) -> dict[str, list[Floats]]:
+    """Return measures at the largest depth of networks with one value on an axis, by kind: (seed, ...).
+
+    Measures by depth are at the most accurate rate of each architecture, and means over the further axes.
+    """
+    names = _free_axes(found)
+    picked: dict[str, list[Floats]] = {name: [] for name in ("stable_rate", *PROFILES)}
+    for k in range(len(KINDS)):
+        places = [p for j, p, _ in _architectures(found) if j == k and p[names.index(axis)] == index]
+        for name in PROFILES:
+            best = [found[name][k][p][-1, _best_rate(found["accuracy"][k][p][-1])][..., -1] for p in places]
+            picked[name].append(np.mean(best, axis=0))
+        stable = [np.log10(np.maximum(found["stable_rate"][k][p][-1], found["rate"].min() / 10)) for p in places]
+        picked["stable_rate"].append(10 ** np.mean(stable, axis=0))
+    return picked
+
+
+def _compare(title: str, name: str, some: dict[str, list[Floats]], others: dict[str, list[Floats]]) -> Iterator[str]:
+    for k, state in reversed(list(enumerate(STATES))):
+        pairs = zip(some[name], others[name], strict=True)
+        yield f"- {title}, {state}: {_by_kind([describe_difference(a[:, k], b[:, k]) for a, b in pairs])}"
+
+
+def _by_kind(texts: list[str]) -> str:
+    return ", ".join(f"{NAMES[kind]} {text}" for kind, text in zip(KINDS, texts, strict=True))
 
 
 def _draw(figure: Figure, found: Outcome) -> None:
-    """Draw each measure over learning rate and depth, in a panel for each kind of network, residual and layer norm."""
-    figure.set_size_inches(12.0, 7.4)
-    combinations = list(np.ndindex(len(KINDS), len(RESIDUALS), len(LAYER_NORMS)))
-    axes = figure.subplots(len(MEASURES), len(combinations), sharex=True, sharey=True)
-    figure.subplots_adjust(left=0.08, right=0.97, top=0.9, bottom=0.08, wspace=0.08, hspace=0.12)
-    for row, (name, (long_name, limits, colors)) in zip(axes, MEASURES.items(), strict=True):
-        for ax, place in zip(row, combinations, strict=True):
-            values = found[name][place].mean(axis=-1)
-            image = ax.imshow(values, vmin=limits[0], vmax=limits[1], cmap=colors, origin="lower", aspect="auto")
-            for (y, x), value in np.ndenumerate(values):
-                light = image.norm(value) < 0.6
-                ax.text(x, y, f"{value:.2g}", ha="center", va="center", fontsize=7, color="w" if light else "k")
-        row[0].set_ylabel(f"{textwrap.fill(long_name, 26)}\n\nlayers", fontsize=7)
-        figure.colorbar(image, ax=list(row), pad=0.01, fraction=0.02).set_label(name, fontsize=8)
-    for ax, (k, residual, norm) in zip(axes[0], combinations, strict=True):
-        named = "no layer norm" if LAYER_NORMS[norm] == "none" else f"layer norm {LAYER_NORMS[norm]}"
-        words = f"{'residual' if RESIDUALS[residual] else 'no residual'}\n{named}"
-        ax.set_title(f"{NAMES[KINDS[k]]}\n{words}", fontsize=8)
-    for ax in axes[-1]:
-        ax.set_xticks(range(len(found["rate"])), [f"{rate:g}" for rate in found["rate"]], fontsize=7)
-        ax.set_yticks(range(len(found["layers"])), [str(depth) for depth in found["layers"]], fontsize=7)
-        ax.set_xlabel("learning rate", fontsize=8)
+    """Draw stable rate and accuracy by depth, and distance and departure by relative depth, for both networks."""
+    figure.set_size_inches(13.0, 6.8)
+    axes = figure.subplots(len(KINDS), 4, squeeze=False)
+    kinds = list(_architectures(found))
+    colors = matplotlib.colormaps["turbo"](np.linspace(0.05, 0.95, len(kinds) // len(KINDS)))
+    depths, free = found["layers"], _free_axes(found)
+    for number, (k, place, texts) in enumerate(kinds):
+        style = {"color": colors[number % len(colors)]}
+        label = ", ".join(f"{name} {text}" for name, text in zip(free, texts, strict=True))
+        accuracy = found["accuracy"][k][place]
+        best = np.array([one[_best_rate(one)] for one in accuracy])
+        stable = np.maximum(found["stable_rate"][k][place], found["rate"].min() / 3)
+        axes[k, 0].plot(depths, np.exp(np.log(stable).mean(axis=-1)), "o-", label=label, ms=3, **style)
+        curve(axes[k, 1], depths, best.T, **style)
+        at = _best_rate(accuracy[-1])
+        for ax, name in zip(axes[k, 2:], ("distance", "departure"), strict=True):
+            for values, line in zip(np.moveaxis(found[name][k][place][-1, at], 1, 0), STYLES.values(), strict=True):
+                curve(ax, np.array(PLACES), values, ls=line, **style)
+    titles: tuple[tuple[str, Callable[[Axes], Any]], ...] = (
+        ("largest stable rate", lambda ax: ax.set(yscale="log", xlabel="layers")),
+        ("accuracy at the best rate", lambda ax: ax.set(ylim=(0, 1), xlabel="layers")),
+        (PROFILES["distance"], lambda ax: ax.set(xlabel=f"depth by {depths[-1]} layers", ylim=(0, None))),
+        (PROFILES["departure"], lambda ax: ax.set(xlabel=f"depth by {depths[-1]} layers", ylim=(0, None))),
+    )
+    for k, kind in enumerate(KINDS):
+        for ax, (title, arrange) in zip(axes[k], titles, strict=True):
+            arrange(ax)
+            ax.set_title(title if k == 0 else "", fontsize=9)
+        axes[k, 0].set_ylabel(NAMES[kind])
+    handles, labels = axes[0, 0].get_legend_handles_labels()
+    figure.legend(handles, labels, loc="lower center", ncols=4, fontsize=8, frameon=False)
+    figure.tight_layout(rect=(0, 0.04 + 0.03 * (len(labels) // 4), 1, 1))

@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import replace
+from functools import partial
 
 import torch
 
@@ -53,7 +54,9 @@ EXPERIMENTS: dict[str, Experiment] = {
 PARALLEL = ("positions", "robustness", "stabilizers")  # experiments whose networks can be trained by several workers
 
 
-def run_experiment(name: str, case: TrainingCase, seeds: int, workers: Workers, show: Printer) -> Outcome:
+def run_experiment(
+    name: str, case: TrainingCase, seeds: int, workers: Workers, show: Printer, vary: Sequence[str] = ()
+) -> Outcome:
     """Run an experiment, given by name, with networks of ``seeds`` seeds, and return its outcome.
 
     Raises CaseError for options that the experiment does not allow.
@@ -63,6 +66,8 @@ def run_experiment(name: str, case: TrainingCase, seeds: int, workers: Workers, 
     for key, value, default in (("dask", workers.dask, None), ("jobs", workers.jobs, 1)):
         if value != default and name not in PARALLEL:
             raise CaseError(f"{key} = {value}: only allowed with the experiments {', '.join(PARALLEL)}")
+    if vary and name != "stabilizers":
+        raise CaseError(f"vary = {vary[0]}: only allowed with the experiment stabilizers")
     if workers.jobs != 1 and workers.dask is not None:
         raise CaseError(f"jobs = {workers.jobs}: not allowed with dask, whose workers train the networks")
     if case.training.device != "cpu" and name != "stabilizers":
@@ -74,6 +79,7 @@ def run_experiment(name: str, case: TrainingCase, seeds: int, workers: Workers, 
     if name == "attention" and seeds < 2:
         raise CaseError(f"seeds = {seeds}: expected at least 2, since one control is a network of another seed")
     torch.set_num_threads(case.training.threads)
-    outcome = EXPERIMENTS[name](case, tuple(range(seeds)), show, workers)
+    experiment = partial(stabilizers, vary=vary) if vary else EXPERIMENTS[name]
+    outcome = experiment(case, tuple(range(seeds)), show, workers)
     facts = {"title": f"{name}: {case.data.kind}", "experiment": name, "training_case": to_toml(case)}
     return replace(outcome, attributes={**facts, "summary": outcome.summary})

@@ -48,7 +48,12 @@ from meanfield.transformer.experiments.sensitivity import (  # noqa: E402
     leading_direction,
     uniform_exponents,
 )
-from meanfield.transformer.experiments.stabilizers import stabilizers  # noqa: E402
+from meanfield.transformer.experiments.stabilizers import (  # noqa: E402
+    distance_of,
+    largest_stable_rates,
+    separation_of,
+    stabilizers,
+)
 from meanfield.transformer.experiments.statistics import (  # noqa: E402
     describe,
     describe_difference,
@@ -392,7 +397,7 @@ def test_robustness_in_processes_is_that_in_one():
 
 def test_stabilizers_in_processes_are_those_in_one():
     case = TrainingCase().replace(SMALL)
-    given = {"depths": (1, 2), "rates": (1e-2, 1e3)}
+    given = {"vary": ["network.layers=1,2", "training.rate=0.01,1000"]}
     one, two = (stabilizers(case, (0,), lambda text: None, Workers(jobs), **given) for jobs in (1, 2))
     assert one.summary == two.summary
     for name, array in one.arrays.items():
@@ -400,6 +405,61 @@ def test_stabilizers_in_processes_are_those_in_one():
     explosion = one.arrays["explosion"].values
     assert np.all(explosion[..., 0, 0] == 1)
     assert np.any(explosion[..., 1, 0] < 1)  # the rate is 1000
+
+
+def test_a_grid_has_an_axis_for_each_key():
+    case = TrainingCase().replace(SMALL)
+    vary = ["network.layer_norm=none,peri", "network.residual=true", "network.layers=1", "training.rate=0.01",
+            "network.dropout=0,0.5"]  # fmt: skip
+    found = stabilizers(case, (0, 1), lambda text: None, vary=vary)
+    axes = ("network", "residual", "layer_norm", "dropout", "layers", "rate", "seed")
+    assert found.arrays["accuracy"].dims == axes
+    assert found["accuracy"].shape == (2, 1, 2, 2, 1, 1, 2)
+    assert found.arrays["distance"].dims == (*axes, "state", "place")
+    assert found["dropout"].tolist() == [0, 0.5]
+    untrained_states = found["distance"][..., 0, :]
+    np.testing.assert_array_equal(untrained_states[:, :, :, 0], untrained_states[:, :, :, 1])  # dropout is off
+    assert "explosion without layer norm: size, none − peri, 1 layers, trained" in found.summary
+    assert "drift" not in found.summary
+    found.plot()
+
+
+@pytest.mark.parametrize(
+    ("vary", "message"),
+    [
+        ("rate", r"^vary = rate: expected KEY=VALUE,VALUE"),
+        ("training.rate=", r"^vary = training.rate=: expected KEY=VALUE,VALUE"),
+        ("training.seed=1,2", r"^vary = training.seed=1,2: expected KEY=VALUE,VALUE"),
+        ("training.rat=1", r"^training.rat: unknown key"),
+    ],
+)
+def test_grids_that_cannot_be_trained_are_refused_in_a_line(vary, message):
+    with pytest.raises(CaseError, match=message):
+        stabilizers(TrainingCase().replace(SMALL), (0,), lambda text: None, vary=[vary])
+
+
+def test_the_largest_stable_rate_has_no_explosion_below():
+    explosion = np.array([[1, 1, 0.2, 1], [1, 1, 1, 1], [0.1, 1, 1, 1]]).T[:, :, None]  # (rate, network, seed)
+    rates = np.array([0.1, 0.01, 1.0, 10.0])
+    np.testing.assert_array_equal(largest_stable_rates(explosion.swapaxes(0, 1), rates), [[0.1], [10.0], [0.01]])
+
+
+def test_distances_of_examples():
+    random = np.random.default_rng(0)
+    states = random.standard_normal((40, 6, 500))
+    assert distance_of(states) == pytest.approx(1, abs=5 / np.sqrt(40 * 6 * 500))
+    assert distance_of(np.ones((4, 6, 5)) * random.standard_normal((6, 5))) == pytest.approx(0, abs=1e-7)
+    pairs = [np.sum((a - b) ** 2) / 2 for a in states for b in states if a is not b]
+    sizes = (states**2).sum() * (len(states) - 1)
+    assert distance_of(states) == pytest.approx(np.sqrt(sum(pairs) / sizes), rel=1e-12)
+
+
+def test_separation_of_classes():
+    random = np.random.default_rng(0)
+    labels = np.arange(600) % 3
+    assert separation_of(np.eye(3)[labels], labels) == pytest.approx(1, rel=1e-12)
+    by_chance = [separation_of(random.standard_normal((600, 8)), labels) for _ in range(20)]
+    assert np.mean(by_chance) == pytest.approx(2 / 599, rel=0.25)
 
 
 def test_a_process_that_dies_is_one_line():
@@ -410,7 +470,7 @@ def test_a_process_that_dies_is_one_line():
 def test_points_trained_by_dask_are_those_trained_here():
     distributed = pytest.importorskip("distributed")
     case = TrainingCase().replace(SMALL)
-    plan = {"depths": (1,), "rates": (1e-2,)}
+    plan = {"vary": ["network.layers=1", "training.rate=0.01"]}
     here = stabilizers(case, (0,), lambda text: None, **plan)
     options = {"n_workers": 1, "threads_per_worker": 1, "processes": False, "dashboard_address": None}
     with distributed.LocalCluster(host="127.0.0.1", protocol="tcp", **options) as cluster:
