@@ -49,6 +49,7 @@ GRID = {  # values by key of the training file
 LAST = ("network.layers", "training.rate")  # keys of the last axes before the seed
 OWN = ("network.kind", "training.seed")  # keys of axes of any grid
 EXAMPLES = 128
+ROUNDING = 1e-6  # of float32, in sums over many numbers
 PLACES = (0.0, 0.25, 0.5, 0.75, 1.0)  # depths, relative to the number of layers
 NUMBERS = {
     "accuracy": "fraction of correct answers on the test examples",
@@ -177,7 +178,9 @@ def separation_of(points: Floats, labels: Integers) -> float:
 
 
 def _centered(rows: Floats) -> Floats:
-    return np.asarray(rows - rows.mean(axis=0))
+    """Return rows minus their mean; 0 where all rows are equal up to rounding, whose rank would be that of noise."""
+    centered = np.asarray(rows - rows.mean(axis=0))
+    return centered if np.linalg.norm(centered) > ROUNDING * np.linalg.norm(rows) else np.zeros_like(rows)
 
 
 def _directions(states: Floats) -> Floats:

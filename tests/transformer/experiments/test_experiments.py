@@ -51,6 +51,7 @@ from meanfield.transformer.experiments.sensitivity import (  # noqa: E402
 from meanfield.transformer.experiments.stabilizers import (  # noqa: E402
     distance_of,
     largest_stable_rates,
+    profiles,
     separation_of,
     stabilizers,
 )
@@ -452,6 +453,16 @@ def test_distances_of_examples():
     pairs = [np.sum((a - b) ** 2) / 2 for a in states for b in states if a is not b]
     sizes = (states**2).sum() * (len(states) - 1)
     assert distance_of(states) == pytest.approx(np.sqrt(sum(pairs) / sizes), rel=1e-12)
+
+
+def test_equal_states_have_no_rank_and_no_separation():
+    """Rounding errors of float32 have all directions, and would have the largest rank."""
+    case = TrainingCase().replace([*SMALL, "network.residual=false", "network.layer_norm=none", "network.layers=12"])
+    task = task_of(case)
+    found = profiles(begin(case, task).network, task.test.inputs, task.test.labels.numpy())
+    assert found["distance"][-1] < 1e-6
+    assert (found["rank"][-1], found["separation"][-1]) == (0, 0)
+    assert found["rank"][0] > 2
 
 
 def test_separation_of_classes():
