@@ -258,11 +258,11 @@ def loss_and_accuracy(network: TokenNetwork, examples: Examples) -> tuple[float,
 
     Where each token has a label, both are means over all tokens. The examples pass through the network in batches.
     """
-    loss = right = 0.0
+    loss, right = 0.0, 0
     with torch.no_grad():
         for k in range(0, len(examples), MEASURED):
             labels = examples.labels[k : k + MEASURED]
-            logits, share = network(examples.inputs[k : k + MEASURED]), len(labels) / len(examples)
-            loss += share * float(loss_of(logits, labels))
-            right += share * float((logits.argmax(dim=-1) == labels).double().mean())
-    return loss, right
+            logits = network(examples.inputs[k : k + MEASURED])
+            loss += len(labels) * float(loss_of(logits, labels))
+            right += int((logits.argmax(dim=-1) == labels).sum())
+    return loss / len(examples), right / examples.labels.numel()
