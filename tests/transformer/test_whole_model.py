@@ -1,5 +1,6 @@
 """A trained Transformer as a case: its hidden states after every layer, complete or with parts omitted."""
 
+import h5py
 import numpy as np
 import pytest
 from support.minilm import minilm
@@ -42,6 +43,16 @@ def test_states_after_every_layer_are_those_of_the_model(model, tmp_path):
     assert np.abs(np.diff(states.hidden, axis=0)).max(axis=(1, 2)).min() > 0.1  # every layer moves tokens
     np.testing.assert_allclose(found, states.hidden, rtol=0, atol=ROUNDING)
     np.testing.assert_allclose(found, hidden(model), atol=1e-4)  # unchanged transformers compute RMS norm in float32
+
+
+def test_a_file_of_an_earlier_version_is_the_same_model(tmp_path):
+    """Earlier files have neither a cap of logits nor experts."""
+    path = case_of(saved(tmp_path / "llama", "llama"), tmp_path)
+    found = solved(path)
+    with h5py.File(path.with_name("layers.h5"), "r+") as file:
+        for name in ("cap", "experts"):
+            del file.attrs[name]
+    np.testing.assert_array_equal(solved(path), found)
 
 
 @pytest.mark.parametrize("name", OTHERS)
