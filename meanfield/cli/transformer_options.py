@@ -79,8 +79,8 @@ ablate_options = (
     number("seeds", 3, "number of models with random weights, and of models with rotated weights"),
 )
 fit_options = (
-    number("held", 3, "number of texts held out from the fit, the last ones"),
-    number("rank", 16, "rank of the low-rank matrices"),
+    number("held", 3, "number of texts held out at a time; each text is held out once"),
+    number("rank", 4, "rank of the matrices of each attention head"),
     number("width", 64, "width of the network"),
     number("steps", 200, "number of steps of gradient descent for each model"),
     seed("of the initial weights"),

@@ -4,16 +4,20 @@
 
 A law is a map of one layer, of directions x = h/|h| on the unit sphere.
 
-    x ← N(x + (vI + CB) A(x) + κ Lx + W σ(Ux + b)) ,    A(x)_i = Σ_j softmax_j(β⟨x_i, x_j⟩ + ⟨Q x_i, K x_j⟩) x_j
+    x ← N(g ∘ x + s + v A(x) + Σ_h C_h B_h A_h(x) + W σ(Ux + b)/√d) ,    N y = y/|y|
 
-N y = y/|y|; L is the three-point Laplacian along the text with no flux at both ends; Q, K, B (rank, d) and C (d, rank).
-With W = C = Q = 0 and κ = 0 the law is the mean-field velocity of one β and V = vI.
+    A(x)_i = Σ_j softmax_j(β⟨x_i, x_j⟩) x_j ,    A_h(x)_i = Σ_j softmax_j(⟨Q_h x_i, K_h x_j⟩) x_j
+
+Q_h, K_h, B_h (rank, d) and C_h (d, rank) belong to head h. With g = 1, s = 0, C = W = 0 the law is the mean-field
+velocity of one β and V = vI. Each text is held out once. Among the other texts, two of three are fitted; the parameters
+are those with the smallest error on the third.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
+from functools import cached_property
 from typing import Any
 
 import matplotlib
@@ -25,6 +29,7 @@ from torch.nn.functional import normalize
 
 from meanfield.analysis.text import table
 from meanfield.case.errors import CaseError
+from meanfield.figures.run_data import BLUE, VERMILION
 from meanfield.running import Printer
 from meanfield.transformer.families import family_of
 from meanfield.transformer.labelled import Labelled, Outcome, coordinates
@@ -33,27 +38,36 @@ from meanfield.transformer.variants import STILL, WHOLE, Variant, states_of_vari
 from solvers.mesh.coordinates import unit_vectors
 from solvers.mesh.mesh import Floats
 
+Integers = np.ndarray[Any, np.dtype[np.signedinteger[Any]]]
+
 
 def summary(found: Outcome) -> str:
-    """Return a table of the error of each fitted law, a map of tokens by a layer, averaged over layers.
+    """Return tables of the error of each fitted law, and of the part that only attention explains, layer by layer.
 
-    Columns are the texts that the laws were fitted to, and those held back.
+    Errors are averaged over layers, for the texts fitted to and those held out. Parts are means over held-out texts
+    with 95 % intervals.
     """
     rows = [
         [law, *(f"{part.mean():.3g}" for part in errors)]
         for law, errors in zip(found["law"], found["error"], strict=True)
     ]
-    return table(["law", *found["set"]], rows)
+    parts = [
+        [f"{layer}", *(f"{100 * part:.1f} ± {100 * half:.1f}" for part, half in zip(*numbers, strict=True))]
+        for layer, *numbers in zip(
+            found["layer"], found["attention_part"].T, found["attention_interval"].T, strict=True
+        )
+    ]
+    heads = ["layer", *(f"attention {beside}, %" for beside in found["beside"])]
+    return f"{table(['law', *found['set']], rows)}\n\n{table(heads, parts)}"
 
 
 def draw(figure: Figure, found: Outcome) -> None:
-    """Draw the error of each fitted law (map of tokens by a layer), and β and v of the law with only these numbers.
+    """Draw the error of each fitted law (map of tokens by a layer), and the part that only attention explains.
 
-    β is the inverse temperature of attention, v the factor in V = vI. Errors of held-back texts are solid lines, those
-    of texts fitted to are dotted.
+    Errors of held-out texts are solid lines, those of texts fitted to are dotted. Bars are 95 % intervals over texts.
     """
-    figure.set_size_inches(11.0, 4.2)
-    axes = figure.subplots(1, 2, width_ratios=(2, 1))
+    figure.set_size_inches(12.5, 4.2)
+    axes = figure.subplots(1, 2, width_ratios=(1.1, 1))
     layers, laws, errors = found["layer"], found["law"], found["error"]
     shown = len(laws) - 1  # the error of the whole model is rounding
     for k, color in enumerate(matplotlib.colormaps["viridis"](np.linspace(0, 0.9, shown))):
@@ -62,78 +76,106 @@ def draw(figure: Figure, found: Outcome) -> None:
     axes[0].set(xlabel="layer", ylabel="error, relative to standing still", ylim=(0, None))
     axes[0].set_title(f"{found.title}: held-out texts (dotted: fitted texts)", fontsize=9)
     axes[0].legend(fontsize=8, frameon=False, loc="center left", bbox_to_anchor=(1.0, 0.5))
-    axes[1].plot(layers, found["beta"][2], "o-", ms=3, label="β")
-    axes[1].plot(layers, found["value"][2], "s-", ms=3, label="v")
-    axes[1].set(xlabel="layer", title=laws[2])
+    parts = zip(found["beside"], found["attention_part"], found["attention_interval"], (BLUE, VERMILION), strict=True)
+    for beside, part, half, color in parts:
+        axes[1].errorbar(layers, 100 * part, 100 * half, fmt="o-", ms=3, capsize=3, color=color, label=beside)
+    axes[1].axhline(0.0, color="0.6", lw=0.8)
+    axes[1].set(xlabel="layer", ylabel="% of the motion, held-out texts")
+    axes[1].set_title("explained by attention only, mean and 95 % interval", fontsize=9)
     axes[1].legend(fontsize=8, frameon=False)
     for ax in axes:
         ax.set_xticks(layers)
     figure.tight_layout()
 
 
+@dataclass(frozen=True)
+class Terms:
+    """Terms of a law: gain g, attention with Q = K = I, heads of low-rank attention, width of the network; s always."""
+
+    gain: bool = False
+    identity: bool = False
+    heads: int = 0
+    rank: int = 0
+    width: int = 0
+    causal: bool = False
+
+
 class FittedLayer(nn.Module):
     """Fitted map of one layer with trainable parameters, called as ``fitted(x, present)``.
 
     The directions x of tokens are (texts, n, d). The mask ``present`` (texts, n) marks the tokens of each text; the
-    entries of absent ones stay 0.
-
-    rank         of Q, K, B and C; 0 without them
-    diffusion    whether κ is fitted
-    width        of the network; 0 without it
-    causal       whether a token attends to itself and earlier tokens only
+    entries of absent ones stay 0. Before a fit the map is x ← x.
     """
 
-    def __init__(self, d: int, rank: int = 0, diffusion: bool = False, width: int = 0, causal: bool = False) -> None:
+    def __init__(self, d: int, terms: Terms) -> None:
         super().__init__()
-        self.causal = causal
-        self.beta, self.value = nn.Parameter(torch.tensor(1.0)), nn.Parameter(torch.tensor(0.0))
-        self.diffusion = nn.Parameter(torch.tensor(0.0), requires_grad=diffusion)
-        small = d**-0.5
-        self.query, self.key = _draw_normal(rank, d, small), _draw_normal(rank, d, small)
-        self.inward, self.outward = _draw_normal(rank, d, small), nn.Parameter(torch.zeros(d, rank))
-        self.inner, self.bias = _draw_normal(width, d, 1.0), nn.Parameter(torch.zeros(width))
-        self.outer = nn.Parameter(torch.zeros(d, width))
+        self.terms, rows, small = terms, terms.heads * terms.rank, d**-0.5
+        self.gain, self.shift = nn.Parameter(torch.ones(d), requires_grad=terms.gain), nn.Parameter(torch.zeros(d))
+        self.beta = nn.Parameter(torch.tensor(1.0), requires_grad=terms.identity)
+        self.value = nn.Parameter(torch.tensor(0.0), requires_grad=terms.identity)
+        self.query, self.key, self.inward = (_draw_normal(rows, d, small) for _ in range(3))
+        self.outward = nn.Parameter(torch.zeros(d, rows))
+        self.inner, self.bias = _draw_normal(terms.width, d, 1.0), nn.Parameter(torch.zeros(terms.width))
+        self.outer = nn.Parameter(torch.zeros(d, terms.width))
 
     def forward(self, x: Tensor, present: Tensor) -> Tensor:
-        logits = self.beta * x @ x.mT + (x @ self.query.T) @ (x @ self.key.T).mT
+        return normalize(self.moved(x, present), dim=-1) * present[..., None]
+
+    def moved(self, x: Tensor, present: Tensor) -> Tensor:
+        """Return the states (texts, n, d) before they are normalized."""
+        moved = self.gain * x + self.shift
         mask = present[:, None, :]
-        if self.causal:
+        if self.terms.causal:
             mask = mask & torch.ones(x.shape[1], x.shape[1], dtype=torch.bool).tril()
-        mean = logits.masked_fill(~mask, -torch.inf).softmax(dim=-1) @ x
-        moved = x + self.value * mean + (mean @ self.inward.T) @ self.outward.T
-        moved = moved + self.diffusion * laplacian(x, present)
-        moved = moved + nn.functional.gelu(x @ self.inner.T + self.bias) @ self.outer.T
-        return normalize(moved, dim=-1) * present[..., None]
+        if self.terms.identity:
+            moved = moved + self.value * (_softmax(self.beta * x @ x.mT, mask) @ x)
+        if self.terms.heads:
+            moved = moved + self._heads(x, mask[:, None])
+        if self.terms.width:
+            hidden = nn.functional.gelu(x @ self.inner.T + self.bias)
+            moved = moved + x.shape[-1] ** -0.5 * hidden @ self.outer.T  # scaled for Adam: components of x are as small
+        return moved
+
+    def _heads(self, x: Tensor, mask: Tensor) -> Tensor:
+        """Return the output Σ_h C_h B_h A_h(x) (texts, n, d) of the low-rank heads."""
+        projected = (x @ matrix.T for matrix in (self.query, self.key, self.inward))
+        by_head = (*x.shape[:2], self.terms.heads, self.terms.rank)
+        query, key, inward = (part.reshape(by_head).transpose(1, 2) for part in projected)
+        output: Tensor = (_softmax(query @ key.mT, mask) @ inward).transpose(1, 2).flatten(2) @ self.outward.T
+        return output
 
 
-def laplacian(x: Tensor, present: Tensor) -> Tensor:
-    """Return the three-point Laplacian of x (texts, n, d) along each text: Σ (x_j − x_i) over neighbors j = i ± 1.
-
-    Only neighbors inside the text count, where the mask ``present`` (texts, n) is true.
-    """
-    step = x.diff(dim=1) * (present[:, 1:] & present[:, :-1])[..., None]
-    zero = torch.zeros_like(x[:, :1])
-    return torch.cat([step, zero], dim=1) - torch.cat([zero, step], dim=1)
+def _softmax(logits: Tensor, mask: Tensor) -> Tensor:
+    return logits.masked_fill(~mask, -torch.inf).softmax(dim=-1)
 
 
 def _draw_normal(rows: int, d: int, deviation: float) -> nn.Parameter:
     return nn.Parameter(deviation * torch.randn(rows, d))
 
 
-SCALAR_RATE = 0.1  # rate of β, v and κ, which are of order 1 to 10; matrices have elements of order 1/√d
+SCALAR_RATE = 0.1  # rate of β and v, which are of order 1 to 10; matrices have elements of order 1/√d
+CHECK_EVERY = 5  # steps between two errors on the texts that select the parameters
 SETS = ("fitted to", "held back")
 
 
 @dataclass(frozen=True)
 class Options:
-    """Options of the fit: rank and width of the largest laws, steps and rate of Adam, number of held-back texts."""
+    """Options of the fit: rank of each head, width of the network, steps and rate of Adam, texts held out at a time."""
 
-    rank: int = 16
+    rank: int = 4
     width: int = 64
     steps: int = 200
     rate: float = 1e-2
     held: int = 3
     seed: int = 0
+
+
+@dataclass(frozen=True)
+class Law:
+    """Law with its terms. The fit starts at the law ``smaller``, which is a special case."""
+
+    terms: Terms = field(default_factory=Terms)
+    smaller: str = ""
 
 
 @dataclass(frozen=True)
@@ -146,46 +188,113 @@ class Texts:
     directions: Tensor
     present: Tensor
 
+    @cached_property
+    def motion(self) -> Tensor:
+        """Return Σ|x' − x|² over the tokens of each text in each layer, (layers, texts)."""
+        return self.directions.diff(dim=0).square().sum(dim=(2, 3))
+
+    def only(self, rows: Sequence[int] | Integers) -> Texts:
+        """Return the texts with the given numbers."""
+        return Texts(self.directions[:, rows], self.present[rows])
+
 
 def fit_laws(texts: Sequence[HiddenStates], options: Options, show: Printer) -> dict[str, Labelled]:
-    """Fit laws of growing size, maps of tokens by a layer, to hidden states, and test them on ``options.held`` texts.
+    """Fit laws of growing size, maps of tokens by a layer, to hidden states, and test them on held-out texts.
 
-    Returns error (law, set, layer), where set is the texts fitted to or those held back, and the numbers beta and value
-    (law, layer) of each law, NaN for tokens at rest and the whole model. Raises CaseError for too few texts.
+    Returns error (law, set, layer), where set is the texts fitted to or those held out, error_of_text (law, text,
+    layer) of each text when it is held out, and beta and value (fold, layer) of the identity attention. The part of
+    attention (beside, layer) is the difference of two errors of the same text, with and without attention, in the mean
+    over texts; its interval is the half width of 95 %, by Student's t. Raises CaseError for too few texts.
     """
-    if len(texts) <= options.held:
-        raise CaseError(f"held = {options.held}: expected fewer than the {len(texts)} texts")
-    given, held = padded_directions(texts[: -options.held]), padded_directions(texts[-options.held :])
-    d, layers = given.directions.shape[-1], len(given.directions) - 1
-    causal = family_of(texts[0].name, texts[0].config).causal
-    laws, errors, numbers = [STILL], [np.ones((2, layers))], [np.full((2, layers), np.nan)]
-    previous: list[FittedLayer] | None = None
-    for name, shape in _shapes(options).items():
+    count = len(texts)
+    if options.held > count - 2:
+        raise CaseError(f"held = {options.held}: expected at most {count - 2}, as there are {count} texts")
+    whole, family = padded_directions(texts), family_of(texts[0].name, texts[0].config)
+    laws = laws_of(options, texts[0].config.num_attention_heads, family.causal)
+    folds = -(-count // options.held)
+    layers = len(whole.directions) - 1
+    squares = {law: np.zeros((2, count, layers)) for law in laws}  # of the error and of the motion, by held-out text
+    fitted_errors = {law: np.zeros(layers) for law in laws}
+    numbers = np.zeros((2, folds, layers))
+    for fold in range(folds):
+        held, rest = np.arange(fold, count, folds), np.array([k for k in range(count) if k % folds != fold])
+        selecting = whole.only(rest[2::3] if len(rest) > 2 else rest[1:])
+        given = whole.only(np.delete(rest, np.s_[2::3]) if len(rest) > 2 else rest[:1])
+        fitted = fit_all(laws, given, selecting, options)
+        for law, of_layers in fitted.items():
+            squares[law][:, held] = squares_of(of_layers, whole.only(held))
+            fitted_errors[law] += _pooled(squares_of(of_layers, given)) / folds
+        numbers[:, fold] = [[float(getattr(one, n).detach()) for one in fitted[IDENTITY]] for n in ("beta", "value")]
+        show(f"fold {fold + 1} of {folds}: " + _line(squares, held))
+    return _arrays(texts, squares, fitted_errors, numbers)
+
+
+def _line(squares: dict[str, Floats], held: Integers) -> str:
+    return ", ".join(f"{law} {_pooled(one[:, held]).mean():.3f}" for law, one in squares.items())
+
+
+def laws_of(options: Options, heads: int, causal: bool = False) -> dict[str, Law]:
+    """Return the laws to be fitted, by name, each after the smaller law at which its fit starts."""
+    low = {"heads": heads, "rank": options.rank, "identity": True}
+    sizes: dict[str, tuple[str, dict[str, Any]]] = {
+        "shift": ("", {}),
+        GAIN: ("shift", {"gain": True}),
+        IDENTITY: (GAIN, {"gain": True, "identity": True}),
+        HEADS: (IDENTITY, {"gain": True} | low),
+        NETWORK: (GAIN, {"gain": True, "width": options.width}),
+        BOTH: (HEADS, {"gain": True, "width": options.width} | low),
+    }
+    return {name: Law(Terms(**terms, causal=causal), smaller) for name, (smaller, terms) in sizes.items()}
+
+
+GAIN, IDENTITY = "gain and shift", "+ attention, Q = K = I, V = vI"
+HEADS, NETWORK, BOTH = "+ attention of low rank", "gain, shift, network", "+ network and attention"
+PARTS = {"without a network": (GAIN, HEADS), "beside a network": (NETWORK, BOTH)}  # laws without and with attention
+
+
+def fit_all(laws: dict[str, Law], given: Texts, selecting: Texts, options: Options) -> dict[str, list[FittedLayer]]:
+    """Return the fitted layers of each law, by name."""
+    layers, d = len(given.directions) - 1, given.directions.shape[-1]
+    fitted: dict[str, list[FittedLayer]] = {}
+    for name, law in laws.items():
         with torch.random.fork_rng(devices=[]):
             torch.manual_seed(options.seed)
-            one = FittedLayer(d, **shape, causal=causal)
-            of_layers = (
-                [one] * layers if previous is None else [FittedLayer(d, **shape, causal=causal) for _ in range(layers)]
-            )
-        if previous is not None:
-            for law, before in zip(of_layers, previous, strict=True):
-                _begin_from(law, before)
-        descend(of_layers, given, options)
-        laws.append(name)
-        errors.append(np.array([errors_of(of_layers, part) for part in (given, held)]))
-        numbers.append(np.array([[float(law.beta.detach()), float(law.value.detach())] for law in of_layers]).T)
-        show(f"{name}: error {errors[-1][0].mean():.3f}, of texts held back {errors[-1][1].mean():.3f}")
-        previous = of_layers
-    laws.append(WHOLE)
-    errors.append(np.array([_whole(part) for part in (texts[: -options.held], texts[-options.held :])]))
-    numbers.append(np.full((2, layers), np.nan))
-    beta, value = np.array(numbers).swapaxes(0, 1)
+            fitted[name] = [FittedLayer(d, law.terms) for _ in range(layers)]
+        if law.smaller:
+            for one, before in zip(fitted[name], fitted[law.smaller], strict=True):
+                _begin_from(one, before)
+        descend(fitted[name], given, selecting, options)
+    return fitted
+
+
+def _arrays(
+    texts: Sequence[HiddenStates], squares: dict[str, Floats], fitted_errors: dict[str, Floats], numbers: Floats
+) -> dict[str, Labelled]:
+    from scipy.stats import t
+
+    layers = numbers.shape[-1]
+    errors, whole = {law: one[0] / one[1] for law, one in squares.items()}, _whole(texts)
+    laws, still = [STILL, *squares, WHOLE], np.ones((len(texts), layers))
+    pooled = [np.ones((2, layers))]
+    pooled += [np.array([fitted_errors[law], _pooled(one)]) for law, one in squares.items()]
+    pooled += [np.array([_pooled(whole), _pooled(whole)])]
+    parts = np.array([errors[without] - errors[beside] for without, beside in PARTS.values()])
+    widths = t.ppf(0.975, len(texts) - 1) * parts.std(axis=1, ddof=1) / np.sqrt(len(texts))
     return {
-        **coordinates(law=laws, set=SETS, layer=np.arange(layers) + 1),
-        "error": Labelled(("law", "set", "layer"), np.array(errors), "squared error, relative to standing still"),
-        "beta": Labelled(("law", "layer"), beta, "inverse temperature of the law"),
-        "value": Labelled(("law", "layer"), value, "v of V = vI"),
-    }
+        **coordinates(law=laws, set=SETS, text=[one.source for one in texts], layer=np.arange(layers) + 1),
+        **coordinates(beside=list(PARTS)),
+        "error": Labelled(("law", "set", "layer"), np.array(pooled), "squared error, relative to standing still"),
+        "error_of_text": Labelled(
+            ("law", "text", "layer"), np.array([still, *errors.values(), whole[0] / whole[1]]),
+            "squared error of a held-out text, relative to standing still",
+        ),
+        "attention_part": Labelled(
+            ("beside", "layer"), parts.mean(axis=1), "part of the motion that only attention explains"
+        ),
+        "attention_interval": Labelled(("beside", "layer"), widths, "half width of the 95 % interval over texts"),
+        "beta": Labelled(("fold", "layer"), numbers[0], "inverse temperature of the identity attention"),
+        "value": Labelled(("fold", "layer"), numbers[1], "v of the identity attention"),
+    }  # fmt: skip
 
 
 def padded_directions(texts: Sequence[HiddenStates]) -> Texts:
@@ -201,34 +310,38 @@ def padded_directions(texts: Sequence[HiddenStates]) -> Texts:
     return Texts(directions, present)
 
 
-def errors_of(fitted_layers: Sequence[FittedLayer], texts: Texts) -> list[float]:
-    """Return the error Σ|x' − law(x)|²/Σ|x' − x|² of the fitted law of each layer.
+def squares_of(fitted_layers: Sequence[FittedLayer], texts: Texts) -> Floats:
+    """Return Σ|x' − law(x)|² and Σ|x' − x|² over the tokens of each text, (2, texts, layers).
 
     A law is a map that approximates the layer, which moves directions of tokens from x to x'.
     """
     with torch.no_grad():
-        return [float(_error(fitted, texts, k)) for k, fitted in enumerate(fitted_layers)]
+        found = [_squares(fitted, texts, k) for k, fitted in enumerate(fitted_layers)]
+    return np.stack([torch.stack(found, dim=-1).double().numpy(), texts.motion.T.double().numpy()])
+
+
+def errors_of(fitted_layers: Sequence[FittedLayer], texts: Texts) -> list[float]:
+    """Return the error Σ|x' − law(x)|²/Σ|x' − x|² of the fitted law of each layer, over all texts."""
+    return [float(error) for error in _pooled(squares_of(fitted_layers, texts))]
+
+
+def _pooled(squares: Floats) -> Floats:
+    """Return the error (layers,) over all texts, from the squares (2, texts, layers) of each."""
+    wrong, moved = squares.sum(axis=1)
+    return np.asarray(wrong / moved)
+
+
+def _squares(fitted: FittedLayer, texts: Texts, k: int) -> Tensor:
+    """Return Σ|x' − law(x)|² over the tokens of each text (texts,) in layer k, as 2Σ(1 − ⟨x', law(x)⟩)."""
+    after, moved = texts.directions[k + 1], fitted.moved(texts.directions[k], texts.present)
+    cosines = (moved * after).sum(dim=-1) / moved.norm(dim=-1).clamp_min(1e-12)
+    wrong: Tensor = 2.0 * ((1.0 - cosines) * texts.present).sum(dim=1)
+    return wrong
 
 
 def _error(fitted: FittedLayer, texts: Texts, k: int) -> Tensor:
-    before, after = texts.directions[k], texts.directions[k + 1]
-    error: Tensor = (fitted(before, texts.present) - after).square().sum() / (before - after).square().sum()
+    error: Tensor = _squares(fitted, texts, k).sum() / texts.motion[k].sum()
     return error
-
-
-def _shapes(options: Options) -> dict[str, dict[str, Any]]:
-    """Return the options of ``FittedLayer`` for each law to be fitted, by name, from the smallest to the largest.
-
-    Each law has the previous one as a special case.
-    """
-    low = {"rank": options.rank}
-    return {
-        "one β, one v": {},
-        "β and v by layer": {},
-        f"+ Q, K, V of rank {options.rank}": low,
-        "+ diffusion": low | {"diffusion": True},
-        f"+ network of width {options.width}": low | {"diffusion": True, "width": options.width},
-    }
 
 
 def _begin_from(fitted: FittedLayer, before: FittedLayer) -> None:
@@ -239,60 +352,46 @@ def _begin_from(fitted: FittedLayer, before: FittedLayer) -> None:
     with torch.no_grad():
         for name, parameter in fitted.named_parameters():
             old = getattr(before, name)
-            if old.shape == parameter.shape and old.numel():
+            if old.shape == parameter.shape:
                 parameter.copy_(old)
-            elif name == "query":
-                parameter.zero_()
 
 
-def descend(fitted_layers: Sequence[FittedLayer], texts: Texts, options: Options) -> None:
+def descend(fitted_layers: Sequence[FittedLayer], given: Texts, selecting: Texts, options: Options) -> None:
     """Fit laws, one map of tokens for each layer, to texts: minimize the sum of their errors by Adam.
 
-    The learning rate decreases to 0.
-
-    Each law keeps the parameters with which its error was smallest.
+    The learning rate decreases to 0. Each law keeps the parameters with which its error on the texts ``selecting`` was
+    smallest.
     """
-    distinct = list(dict.fromkeys(fitted_layers))
-    parameters = [p for fitted in distinct for p in fitted.parameters() if p.requires_grad]
+    parameters = [p for fitted in fitted_layers for p in fitted.parameters() if p.requires_grad and p.numel()]
     scalars, matrices = ([p for p in parameters if (p.ndim > 0) == is_matrix] for is_matrix in (False, True))
     groups = [{"params": scalars, "lr": SCALAR_RATE}, {"params": matrices, "lr": options.rate}]
     optimizer = torch.optim.Adam([group for group in groups if group["params"]])
     schedule = torch.optim.lr_scheduler.CosineAnnealingLR(optimizer, options.steps)
-    best: list[tuple[float, dict[str, Tensor]]] = [(np.inf, {}) for _ in distinct]
-    for _ in range(options.steps):
-        optimizer.zero_grad()
-        errors = [_error(fitted, texts, k) for k, fitted in enumerate(fitted_layers)]
-        _keep_best(best, distinct, fitted_layers, errors)
-        torch.stack(errors).sum().backward()  # type: ignore[no-untyped-call]
-        optimizer.step()
-        schedule.step()
-    with torch.no_grad():
-        _keep_best(best, distinct, fitted_layers, [_error(fitted, texts, k) for k, fitted in enumerate(fitted_layers)])
-    for fitted, (_, state) in zip(distinct, best, strict=True):
+    best: list[tuple[float, dict[str, Tensor]]] = [(np.inf, {}) for _ in fitted_layers]
+    for step in range(options.steps + 1):
+        if step % CHECK_EVERY == 0 or step == options.steps:
+            for k, error in enumerate(errors_of(fitted_layers, selecting)):
+                if error < best[k][0]:
+                    state = fitted_layers[k].state_dict()
+                    best[k] = error, {name: p.detach().clone() for name, p in state.items()}
+        if step < options.steps:
+            optimizer.zero_grad()
+            errors = [_error(fitted, given, k) for k, fitted in enumerate(fitted_layers)]
+            torch.stack(errors).sum().backward()  # type: ignore[no-untyped-call]
+            optimizer.step()
+            schedule.step()
+    for fitted, (_, state) in zip(fitted_layers, best, strict=True):
         fitted.load_state_dict(state)
 
 
-def _keep_best(
-    best: list[tuple[float, dict[str, Tensor]]],
-    distinct: Sequence[FittedLayer],
-    fitted_layers: Sequence[FittedLayer],
-    errors: Sequence[Tensor],
-) -> None:
-    for index, fitted in enumerate(distinct):
-        error = sum(float(e.detach()) for other, e in zip(fitted_layers, errors, strict=True) if other is fitted)
-        if error < best[index][0]:
-            best[index] = error, {name: p.detach().clone() for name, p in fitted.state_dict().items()}
+def _whole(texts: Sequence[HiddenStates]) -> Floats:
+    """Return the squares (2, texts, layers) of this package's computation of the whole model, whose error is rounding.
 
-
-def _whole(texts: Sequence[HiddenStates]) -> list[float]:
-    """Return the error after each layer of this package's computation of the whole model, which is rounding.
-
-    The computation starts from the model's states before the first layer and goes through all layers. Errors are
-    relative to the motion in each layer, like those of the fitted laws.
+    The computation starts from the model's states before the first layer and goes through all layers. The second row
+    is the motion in each layer, as for the fitted laws.
     """
     ours = [unit_vectors(hidden) for hidden in states_of_variant(texts, Variant())]
     theirs = [unit_vectors(text.hidden) for text in texts]
     square: Callable[[Floats], Floats] = lambda x: (x**2).sum(axis=(1, 2))  # noqa: E731
-    wrong = sum(square((a - b)[1:]) for a, b in zip(ours, theirs, strict=True))
-    moved = sum(square(np.diff(b, axis=0)) for b in theirs)
-    return list(np.asarray(wrong) / np.asarray(moved))
+    wrong = [square((a - b)[1:]) for a, b in zip(ours, theirs, strict=True)]
+    return np.array([wrong, [square(np.diff(b, axis=0)) for b in theirs]])
