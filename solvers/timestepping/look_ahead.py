@@ -16,6 +16,7 @@ from .equation import Equation
 from .integrate import Integrator
 from .runge_kutta.semi_discrete import SemiDiscrete
 from .state import State
+from .stiffness import StiffnessTest
 
 PROBES = 1000  # times of a run at which rates of change are evaluated in addition to those of the steps
 SMOOTH = 0.1  # relative residual of a parabola below which the error estimates of the methods are reliable
@@ -32,9 +33,13 @@ class LookAhead:
     shorter than ``spacing`` has no additional cost, and neither has an equation of terms with the attribute
     ``is_autonomous``.
 
+    Where an equation turns out to be stiff, an implicit integrator replaces the one of the run at the time
+    ``changed``.
+
     rtol, atol   tolerances of a step, for the allowed error
     max_step     longest step
     first_step   longest first step, by default ``spacing``
+    stiffness    test of whether the integrator is to be replaced; None for never
     """
 
     equation: Equation
@@ -44,6 +49,8 @@ class LookAhead:
     spacing: float
     max_step: float = math.inf
     first_step: float | None = None
+    stiffness: StiffnessTest | None = None
+    changed: float = field(default=math.inf, init=False)
     _problem: SemiDiscrete = field(init=False, repr=False)
     _granted: float = field(default=0.0, init=False)
     _is_autonomous: bool = field(default=False, init=False)
@@ -56,6 +63,8 @@ class LookAhead:
 
     def __call__(self, state: State, until: float) -> tuple[Integrator, float]:
         """Return the integrator, and the latest time at which the next step from a state may end."""
+        if self.stiffness is not None and self.stiffness(self.integrator, state, until):
+            self.integrator, self.changed, self.stiffness = self.stiffness.implicit, state.time, None
         limit, growth = self.max_step, MAX_GROWTH * min(state.dt, self._granted)
         if self._granted == 0.0:
             limit = growth = min(limit, self.spacing if self.first_step is None else self.first_step)

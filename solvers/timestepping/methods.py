@@ -71,7 +71,8 @@ def _tableau(name: str, equation: Equation, rtol: float, atol: float, cfl: float
     return RungeKutta(equation, TABLEAUX[name](), rtol, atol, cfl or SSP_CFL)
 
 
-def _implicit(equation: Equation, rtol: float, atol: float, cfl: float | None) -> Integrator:
+def make_implicit(equation: Equation, rtol: float, atol: float, cfl: float | None = None) -> RungeKutta:
+    """Return a new integrator whose steps take all terms of an equation as implicit; ``cfl`` is ignored."""
     return RungeKutta(equation, TABLEAUX["ark4"](), rtol, atol, SSP_CFL, fully_implicit=True)
 
 
@@ -98,7 +99,7 @@ METHODS: dict[str, Make] = {
     "ark3": partial(_tableau, "ark3"),
     "ark4": partial(_tableau, "ark4"),
     "rkl2": _super,
-    "implicit": _implicit,
+    "implicit": make_implicit,
     "exponential": _exponential,
 }
 """Time integration methods by name, for the argument ``method`` of :func:`~solvers.solve`.
@@ -117,3 +118,4 @@ METHODS: dict[str, Make] = {
 ``METHODS[name](equation, rtol, atol, cfl)`` returns the integrator of an equation.
 """
 WITHOUT_CFL = {"dop853", "implicit"}  # methods with steps independent of the stable step
+MAY_BECOME_IMPLICIT = {"dopri5", "ssp3", "ark4"}  # choices of "auto" that a run of a stiff equation gives up

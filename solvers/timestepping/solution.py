@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
+from functools import cache
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -15,8 +17,9 @@ from ..mesh.mesh import Floats, Mesh
 from .equation import Equation
 from .integrate import Integrator, advance_copy, integrate
 from .look_ahead import LookAhead
-from .methods import integrator_of
+from .methods import integrator_of, make_implicit
 from .state import State
+from .stiffness import StiffnessTest
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -32,6 +35,8 @@ class Interpolant:
 
     spacing       distance of times at which `LookAhead` evaluates rates of change
     keeps_steps   whether all steps are stored; else steps are repeated from the last stored time before t
+    changed       time from which on the method is implicit
+    longest       longest step that can be used by a run whose method may change; 0 for another run
     The other attributes are arguments of `solve`.
     """
 
@@ -43,6 +48,8 @@ class Interpolant:
     max_step: float
     spacing: float
     keeps_steps: bool
+    changed: float = math.inf
+    longest: float = 0.0
 
     def __call__(self, first: Floats, span: tuple[float, float], times: Sequence[float]) -> list[Floats]:
         """Return the fields at increasing times between two stored times.
@@ -51,37 +58,47 @@ class Interpolant:
         span    the two stored times
         """
         begin, end = span
-        integrator = self.integrator()
         if self.keeps_steps:
-            state = State(begin, first, dt=end - begin)
+            state, integrator = State(begin, first, dt=end - begin), self.integrator(begin)
             return [advance_copy(state, integrator, time).values for time in times]
-        return self._recompute_fields(State(begin, first.copy()), integrator, times)
+        return self._recompute_fields(State(begin, first.copy()), times)
 
-    def _recompute_fields(self, state: State, within: Integrator, times: Sequence[float]) -> list[Floats]:
+    def _recompute_fields(self, state: State, times: Sequence[float]) -> list[Floats]:
         """Return the fields at increasing ``times`` by a repeated run from ``state``.
 
-        Each field is the result of a step of the integrator ``within`` from the last state of the run before the time.
+        Each field is the result of a step from the last state of the run before the time.
         """
         before, found = replace(state, values=state.values.copy()), list[Floats]()
+        dynamics = self.dynamics(state.time)
+        integrator_within = cache(lambda changed: replace(self, changed=changed).integrator(before.time))
 
         def after_step(state: State) -> bool:
             nonlocal before
             before.dt = state.time - before.time
             while len(found) < len(times) and times[len(found)] <= state.time:
+                within = integrator_within(dynamics.changed)
                 found.append(advance_copy(before, within, times[len(found)]).values)
             before = replace(state, values=state.values.copy())
             return len(found) == len(times)
 
-        integrate(state, self.dynamics(), times[-1], (), after_step)
+        integrate(state, dynamics, times[-1], (), after_step)
         return found
 
-    def dynamics(self, first_step: float | None = None) -> LookAhead:
-        """Return a new integrator with bounds of its steps: none crosses a sudden change of a rate in time."""
-        limits = self.spacing, self.max_step, first_step
-        return LookAhead(self.equation, self.integrator(), self.rtol, self.atol, *limits)
+    def dynamics(self, time: float, first_step: float | None = None) -> LookAhead:
+        """Return a new integrator with bounds of its steps: none crosses a sudden change of a rate in time.
 
-    def integrator(self) -> Integrator:
-        """Return a new integrator of the method, with work arrays of its own."""
+        ``time`` is that of the first step.
+        """
+        limits, stiffness = (self.spacing, self.max_step, first_step), None
+        if self.longest > 0 and time < self.changed:
+            implicit = make_implicit(self.equation, self.rtol, self.atol)
+            stiffness = StiffnessTest(self.equation, implicit, self.longest)
+        return LookAhead(self.equation, self.integrator(time), self.rtol, self.atol, *limits, stiffness)
+
+    def integrator(self, time: float) -> Integrator:
+        """Return a new integrator of the method for steps from a time, with work arrays of its own."""
+        if time >= self.changed:
+            return make_implicit(self.equation, self.rtol, self.atol)
         return integrator_of(self.equation, self.method, self.rtol, self.atol, self.cfl)
 
 

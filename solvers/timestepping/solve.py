@@ -18,7 +18,7 @@ from .equation import Equation
 from .events import Event, Steadiness, SteadyState, locate
 from .integrate import Integrator, integrate
 from .look_ahead import PROBES
-from .methods import method_of
+from .methods import MAY_BECOME_IMPLICIT, method_of
 from .observers import Observer
 from .runge_kutta.semi_discrete import SemiDiscrete
 from .schedules import Listed
@@ -58,9 +58,10 @@ def solve(
         Increasing times from t0 to t1 at which u is stored. An end before t1, by an event or a callback, is stored too.
         By default u is stored at t0 and after every step.
     method : str, optional
-        "auto" chooses by the terms of the equation and names its choice in ``message`` of the solution. Otherwise a
-        name of :data:`~solvers.METHODS`: "dopri5" or "dop853" for smooth terms, "ssp3" for fluxes with limiters, "ark4"
-        for a stiff term beside others, "implicit" if all terms are stiff, "ssprk3" for densities.
+        "auto" chooses by the terms of the equation and names its choice in ``message`` of the solution. Without ``cfl``
+        it changes to "implicit" where stability alone makes the steps short. Otherwise a name of
+        :data:`~solvers.METHODS`: "dopri5" or "dop853" for smooth terms, "ssp3" for fluxes with limiters, "ark4" for a
+        stiff term beside others, "implicit" if all terms are stiff, "ssprk3" for densities.
     rtol : float, optional
         Relative tolerance of a step, see Notes. The errors of the mesh are not estimated; 1e-6 is good for studies of
         these.
@@ -136,12 +137,16 @@ def solve(
     state = State(t0, _field(u0, equation), dt=math.nan if first_step is None else first_step)
     check_tolerances(rtol, atol, state.values)
     longest = math.inf if max_step is None else max_step
-    interpolant = Interpolant(equation, name, rtol, atol, cfl, longest, (t1 - t0) / PROBES, keeps_steps=times is None)
-    dynamics = interpolant.dynamics(first_step)
     stored = _StoredTimes(state, times, t1)
-    watch = _EventDetector(
-        listed_calls("events", events, "t, u", (SteadyState,)), equation, interpolant.integrator, state
-    )
+    interpolant = Interpolant(equation, name, rtol, atol, cfl, longest, (t1 - t0) / PROBES, keeps_steps=times is None)
+    if method == "auto" and cfl is None and name in MAY_BECOME_IMPLICIT:
+        interpolant = replace(interpolant, longest=min(longest, stored.spacing))
+    dynamics = interpolant.dynamics(t0, first_step)
+
+    def make_integrator(time: float) -> Integrator:
+        return replace(interpolant, changed=dynamics.changed).integrator(time)
+
+    watch = _EventDetector(listed_calls("events", events, "t, u", (SteadyState,)), equation, make_integrator, state)
     plain, observers = _split(listed_calls("callbacks", callbacks, "state", (Observer,)))
 
     def after_step(state: State) -> bool:
@@ -159,7 +164,9 @@ def solve(
         print(file=sys.stderr)
     rejected = int(getattr(dynamics.integrator, "rejected", 0))
     reason = f"reached t = {t1:g}" if state.time >= t1 else f"ended by a callback {state.time_and_step}"
-    message = f"{reason if event is None else watch.message}, by {name} in {state.steps} steps"
+    by = name if dynamics.changed == math.inf else f"{name}, from t = {dynamics.changed:.3g} on by implicit (stiff),"
+    message = f"{reason if event is None else watch.message}, by {by} in {state.steps} steps"
+    interpolant = replace(interpolant, changed=dynamics.changed)
     t, u = stored.arrays()
     return Solution(t, u, state.steps, rejected, message, event, equation.mesh, _interpolant=interpolant)
 
@@ -172,10 +179,13 @@ class _StoredTimes:
         self._u: list[Floats] = []
         self._every = times is None
         self.observers: tuple[Observer, ...] = ()
+        self.spacing = math.inf  # longest distance of given times
         if times is None:
             self._keep(state)
         else:
-            self.observers = (Observer(self._keep, Listed(_times(times, state.time, end))),)
+            given = _times(times, state.time, end)
+            self.spacing = float(np.diff([state.time, *given, end]).max())
+            self.observers = (Observer(self._keep, Listed(given)),)
 
     def after_step(self, state: State) -> None:
         if self._every:
@@ -197,7 +207,7 @@ class _StoredTimes:
 class _EventDetector:
     """Detector of events, zeros of functions of time and state, in each step of a run.
 
-    make      returns an integrator that locates events, since observers interpolate within the last step of the run
+    make      returns an integrator for steps from a time, which locates events; observers use the one of the run
     time      time of the event; NaN before one has happened
     number    number of the event in the list; None before one has happened
     message   description of the event, for the user
@@ -209,7 +219,7 @@ class _EventDetector:
         self,
         events: Sequence[Event | SteadyState],
         equation: Equation,
-        make: Callable[[], Integrator],
+        make: Callable[[float], Integrator],
         state: State,
     ) -> None:
         self._events: list[Event] = [
@@ -227,7 +237,7 @@ class _EventDetector:
             if self._signs[k] * sign < 0 or (sign == 0 and self._signs[k] != 0):
                 at_event = replace(state, values=state.values.copy())  # of a steady state: the end of the step
                 if not isinstance(event, Steadiness):
-                    at_event = locate(event, self._make(), self._before, state)
+                    at_event = locate(event, self._make(self._before.time), self._before, state)
                 found.append((at_event.time, k, at_event))
             self._signs[k] = sign or self._signs[k]
         if self._events:

@@ -30,9 +30,11 @@ class ErrorControlled(ABC):
 
     order   of the error estimate in dt
     cfl     fraction of the stable step of the explicit terms
+    error   estimate of the errors of the last attempted step
     """
 
     order: int
+    error: Floats
 
     def __init__(self, equation: Equation, rtol: float, atol: float, cfl: float) -> None:
         self.problem, self.rtol, self.atol, self.cfl = SemiDiscrete(equation), rtol, atol, cfl
@@ -56,18 +58,22 @@ class ErrorControlled(ABC):
         speed, size = root_mean_square(rate), root_mean_square(state.values)
         self._proposal = Proposal(FIRST * (size + self.atol) / speed if speed > 0 else math.inf)
 
+    @property
+    def next_step(self) -> float:
+        """Return the length of the next step by its error and the stable step, unless a time is to be met."""
+        return min(float(self._proposal.step), self.cfl * self.problem.stable_dt)
+
     def step(self, state: State, target: float) -> StepResult:
         self.problem.explicit(state.time, state.values, 0.0)  # sets stable_dt
         if math.isnan(self.problem.stable_dt):
             lost = self.problem.equation.lost_in(state.time, state.values)
             raise NonFinite(f"{state.time_and_step}: {lost}")
         left, control, refused = target - state.time, StepController(self.order), False
-        longest = min(float(self._proposal.step), self.cfl * self.problem.stable_dt)
-        dt = left / max(math.ceil(left / longest), 1)
+        dt = left / max(math.ceil(left / self.next_step), 1)
         while True:
             if dt < min(MIN_STEP * float(np.spacing(state.time)), left):
                 self._raise_underflow(state, dt)
-            values, error = self._try(state, dt)
+            values, error = self.try_step(state, dt)
             if error <= 1:
                 break
             self.rejected, refused = self.rejected + 1, True
@@ -89,7 +95,7 @@ class ErrorControlled(ABC):
             )
         raise Exploding(f"{state.time_and_step}: step size underflow (blow-up?)")
 
-    def _try(self, state: State, dt: float) -> tuple[Floats, float]:
+    def try_step(self, state: State, dt: float) -> tuple[Floats, float]:
         """Return the values after a step of dt, and the ratio of its error to the allowed one, in root mean squares.
 
         The ratio is ∞ if it is not finite, or if a solver does not converge.
@@ -99,6 +105,7 @@ class ErrorControlled(ABC):
                 values, error = self.attempt(state, dt)
             except NonFinite:
                 return state.values, math.inf
+            self.error = error
             for law in self._laws:
                 error = np.where(law.at_jumps(state.values), 0.0, error)
             ratio = root_mean_square(error) / allowed_error(values, state.values, self.rtol, self.atol)
