@@ -13,6 +13,7 @@ from meanfield.domains.domain import Domain, load
 from meanfield.domains.table import DOMAINS
 from meanfield.sections.initial import Values
 from meanfield.sections.section import tag_of
+from solvers.mesh.checks import check_unmasked
 
 Tables = dict[str, Any]
 Density = Callable[[NDArray[np.float64]], ArrayLike]  # from cell centers (cells, d) to (cells,)
@@ -55,6 +56,11 @@ def table_of(given: GivenInitial, data: Mapping[str, Any], case_of: Callable[[Ta
 
 
 def _numbers(given: ArrayLike) -> NDArray[Any]:
+    """Return an array of numbers. Raises CaseError for others, and for masked numbers."""
+    try:
+        check_unmasked("initial", given)
+    except ValueError as error:
+        raise CaseError(str(error), "initial") from None
     try:
         array = np.asarray(given)
     except ValueError:  # rows of different lengths
@@ -81,7 +87,7 @@ def _density_of_function(
     uniform = case_of({**data, "initial": {"kind": "formula", "density": "1"}})
     problem = load(domain.set_up)(uniform, None)
     x = problem.space.centers
-    values = np.asarray(function(x), dtype=float)
+    values = np.asarray(_numbers(function(x)), dtype=float)
     if values.shape != (len(x),):
         expected = f"a function of x {x.shape} that returns an array ({len(x)},)"
         raise _refusal(f"the function {name} that returns an array {values.shape}", expected)

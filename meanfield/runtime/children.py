@@ -15,7 +15,8 @@ def can_start_python() -> bool:
 
     In a frozen or embedding application, ``sys.executable`` is the application, which would start itself.
     """
-    return not getattr(sys, "frozen", False) and "py" in os.path.basename(sys.executable or "").lower()
+    name = os.path.basename(sys.executable or "").lower()
+    return not getattr(sys, "frozen", False) and name.startswith(("python", "pypy", "graalpy"))
 
 
 @contextmanager

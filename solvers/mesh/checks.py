@@ -18,10 +18,14 @@ TILE = 1 << 16  # faces checked at a time
 
 
 def check_unmasked(name: str, array: Any) -> None:
-    """Raise ValueError for a masked array with hidden numbers, since computations would use these numbers."""
-    if isinstance(array, np.ma.MaskedArray) and np.ma.is_masked(array):
-        hidden = int(np.asarray(array.mask).sum())
-        raise ValueError(f"{name}: {hidden} of {array.size} masked: expected numbers, such as those of filled(…)")
+    """Raise ValueError for a masked array with hidden numbers, since computations would use these numbers.
+
+    The array may be an element of a list or a tuple.
+    """
+    for part in array if isinstance(array, list | tuple) else (array,):
+        if isinstance(part, np.ma.MaskedArray) and np.ma.is_masked(part):
+            hidden = int(np.asarray(part.mask).sum())
+            raise ValueError(f"{name}: {hidden} of {part.size} masked: expected numbers, such as those of filled(…)")
 
 
 def as_floats(name: str, array: Any) -> Any:

@@ -338,7 +338,9 @@ class Mesh:
         True
         """
         from .calculus import divergence
+        from .checks import check_unmasked
 
+        check_unmasked("v", v)
         vectors = np.moveaxis(np.asarray(v, dtype=np.float64), -1, 0)
         if len(vectors) != self.ambient_dimension:
             raise ValueError(f"v of shape {np.shape(v)}: expected (..., {self.cells}, {self.ambient_dimension})")
@@ -374,7 +376,9 @@ class Mesh:
         [0.06, 1.0]
         """
         from .calculus import interpolate
+        from .checks import check_unmasked
 
+        check_unmasked("points", points)
         at = np.asarray(points, dtype=np.float64)
         if at.ndim != 2 or at.shape[1] != self.ambient_dimension:
             raise ValueError(f"points of shape {at.shape}: expected (n, {self.ambient_dimension})")
@@ -409,6 +413,9 @@ class Mesh:
 
     def _field(self, name: str, u: npt.ArrayLike) -> Floats:
         """Return fields (…, cells) as numbers; ``name`` is that of the argument, for the message."""
+        from .checks import check_unmasked
+
+        check_unmasked(name, u)
         values = np.asarray(u, dtype=np.float64)
         if values.ndim == 0 or values.shape[-1] != self.cells:
             raise ValueError(f"{name} of shape {np.shape(u)}: expected {self.cells} cells")

@@ -9,6 +9,7 @@ from meanfield.equation import Velocity, mean_field_equation
 from meanfield.model.attention import Attention
 from meanfield.model.heads import Head, matrix_of
 from meanfield.model.kernel import KERNELS, kernel_of
+from meanfield.model.normalization import weighted_mean
 from solvers.backends import cpu
 from solvers.mesh.mesh import circle, sphere
 
@@ -78,6 +79,29 @@ def test_velocity_in_every_cell(mesh, name, beta, build):
         found = np.log(normalizer) + attention.log_bound
     held = normalizer > 1e-290  # smaller values are near the range of numbers
     assert np.abs(found - log_normalizer)[held].max() <= 1e-10
+
+
+@pytest.mark.parametrize("d", [2, 3, 5])
+@pytest.mark.parametrize("exponent", [-300, -200, -162, -155, -150, -121, -100, 0])
+def test_means_of_tiny_sums_have_their_length(d, exponent):
+    """The squares of components below 1e-162 underflow."""
+    direction = np.arange(1.0, d + 1)
+    numerator = 10.0**exponent * direction[None] / np.linalg.norm(direction)
+    for normalizer, length in [(1.25 * 10.0**exponent, 0.8), (0.5 * 10.0**exponent, 1.0)]:
+        mean = weighted_mean(np.array([normalizer]), numerator.copy(), reach=1.0)
+        assert np.linalg.norm(mean) == pytest.approx(length, rel=1e-14)
+
+
+@pytest.mark.parametrize("mesh", MESHES, ids=by_manifold)
+def test_a_cell_with_all_mass_far_from_the_largest_kernel_is_exact_by_default_and_in_runs(mesh):
+    """A trace of mass where the kernel is largest reduces the sums of the cell with mass to about 1e-160."""
+    x, mass = mesh.centers[:, 0], np.full(mesh.cells, 1e-250)
+    cell = int(x.argmax())
+    mass[cell] = 1.0 / mesh.volumes[cell]
+    query = np.diag([-1.0, *[-0.99] * (mesh.ambient_dimension - 1)])
+    attention = Attention(mesh, 186.28, heads=[Head(query=query)], include_radial=True)
+    for empty in ("exact", "bounded", "nan"):
+        assert attention.output(mass, empty=empty)[cell] == pytest.approx(mesh.centers[cell], abs=1e-12), empty
 
 
 @pytest.mark.parametrize("mesh", MESHES, ids=by_manifold)

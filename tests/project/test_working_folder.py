@@ -9,6 +9,7 @@ import pytest
 from support.sweeping import CASE, write
 
 from meanfield.case.load import load
+from meanfield.runtime.children import can_start_python
 from meanfield.sweeping.local_pool import with_processes
 from meanfield.sweeping.separate_process import solve_in_separate_process
 from meanfield.sweeping.tasks import Work
@@ -75,6 +76,15 @@ def test_a_process_of_a_thread_imports_nothing_from_the_working_folder(folder):
 def test_processes_of_experiments_import_nothing_from_the_working_folder(folder):
     assert list(Workers(2).map(abs, [-1, 2])) == [1, 2]
     assert "PYTHONSAFEPATH" not in os.environ
+
+
+@pytest.mark.parametrize(("name", "is_python"), [
+    ("python3.13t", True), ("Python", True), ("pypy3", True), ("pythonw.exe", True), ("happyd", False),
+    ("photocopy", False), ("therapy.exe", False), ("", False),
+])  # fmt: skip
+def test_python_is_recognized_by_its_name(monkeypatch, name, is_python):
+    monkeypatch.setattr(sys, "executable", name and f"/opt/python/{name}")
+    assert can_start_python() == is_python
 
 
 def test_an_application_that_is_no_python_starts_itself_nowhere(folder, monkeypatch):

@@ -54,9 +54,15 @@ def wall(g):
 
 REFUSED = {
     "u0": lambda: solve(HEAT, masked(X), (0.0, 0.1)),
+    "u0 list": lambda: solve(HEAT, [masked(X), X], (0.0, 0.1)),
     "u0 fields": lambda: solve(HEAT, masked(np.stack([X, X])), (0.0, 0.1)),
     "times": lambda: solve(HEAT, X, (0.0, 0.1), times=masked([0.0, 0.1])),
     "t": lambda: solve(HEAT, X, (0.0, 0.1))(masked([0.0, 0.1])),
+    "integrate": lambda: LINE.integrate(masked(X)),
+    "gradient": lambda: LINE.gradient(masked(X)),
+    "divergence": lambda: LINE.divergence(masked(X[:, None])),
+    "interpolate": lambda: LINE.interpolate(masked(X), [[0.5]]),
+    "points": lambda: LINE.interpolate(X, masked([[0.5]])),
     "state.values": lambda: evolve(State(0.0, masked(X)), HEAT, "euler", 0.1),
     "diffusion coefficient": lambda: Diffusion(LINE, masked(ONE)),
     "diffusion coefficient tensor": lambda: Diffusion(LINE, masked(np.ones((16, 1, 1)))),

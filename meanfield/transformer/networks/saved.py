@@ -72,6 +72,7 @@ def read_training(path: str | Path) -> Fit:
             if "training_case" not in file.attrs:
                 raise FileError(f"{path}: not a file of training")
             case = parse_training(file.attrs["training_case"])
+            _require_layers(file, case)
             task = task_of(case)
             names = _require_shapes(file, case, task, Path(path).stat().st_size)
             datasets = {name: dataset_of(file, name)[()] for name in names}
@@ -90,6 +91,13 @@ def read_training(path: str | Path) -> Fit:
     except (*DAMAGE, RecursionError) as error:
         raise FileError(f"{path}: damaged: {reason(error)}") from error
     return fit
+
+
+def _require_layers(file: h5py.File, case: TrainingCase) -> None:
+    """Raise ValueError if a file has fewer arrays of weights than layers, before data are read or layers are built."""
+    stored, layers = len(file["weights"]), case.network.layers
+    if stored < layers:
+        raise ValueError(f"{stored} arrays of weights, the network of its case has {layers} layers")
 
 
 def _require_shapes(file: h5py.File, case: TrainingCase, task: Task, size: int) -> list[str]:

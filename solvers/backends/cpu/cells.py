@@ -5,6 +5,8 @@ import numpy as np
 from .caching import compiled
 from .launching import index, inline, kernel, share
 
+TINY_COMPONENT, RAISING_FACTOR = 2.0**-400, 2.0**600  # squares of smaller numbers would lose digits by underflow
+
 
 @inline
 def _after_stage(start, value, rate, dt, weight, least):
@@ -53,6 +55,12 @@ def masses_above(worker, workers, density, volumes, level, masses):
         masses[index(i)] = (density[index(i)] - level[0]) * volumes[index(i)]
 
 
+@inline
+def _raising_factor(largest):
+    """Return a power of two that keeps the squares of numbers up to ``largest`` from underflow: 1 unless it is tiny."""
+    return RAISING_FACTOR if largest < TINY_COMPONENT else 1.0
+
+
 @compiled(fastmath={"contract"}, relative_speed=8)
 def scale_softmax(worker, workers, normalizer, numerator, reach):
     """Divide the numerator N (n, d) of a softmax average by max(Z, |N|/reach), in place, with the normalizer Z (n,).
@@ -65,7 +73,8 @@ def scale_softmax(worker, workers, normalizer, numerator, reach):
         for i in range(first, last):
             k = index(i)
             x, y = numerator[k, 0], numerator[k, 1]
-            bound = max(normalizer[k], np.sqrt(x * x + y * y) * least)
+            up = _raising_factor(max(abs(x), abs(y)))
+            bound = max(normalizer[k], np.sqrt((x * up) ** 2 + (y * up) ** 2) / up * least)
             bound = bound if bound > 0.0 else 1.0
             numerator[k, 0], numerator[k, 1] = x / bound, y / bound
         return
@@ -73,15 +82,19 @@ def scale_softmax(worker, workers, normalizer, numerator, reach):
         for i in range(first, last):
             k = index(i)
             x, y, z = numerator[k, 0], numerator[k, 1], numerator[k, 2]
-            bound = max(normalizer[k], np.sqrt(x * x + y * y + z * z) * least)
+            up = _raising_factor(max(abs(x), abs(y), abs(z)))
+            bound = max(normalizer[k], np.sqrt((x * up) ** 2 + (y * up) ** 2 + (z * up) ** 2) / up * least)
             bound = bound if bound > 0.0 else 1.0
             numerator[k, 0], numerator[k, 1], numerator[k, 2] = x / bound, y / bound, z / bound
         return
     for i in range(first, last):
-        square = 0.0
+        largest, square = 0.0, 0.0
         for c in range(d):
-            square += numerator[i, c] * numerator[i, c]
-        bound = max(normalizer[i], np.sqrt(square) * least)
+            largest = max(largest, abs(numerator[i, c]))
+        up = _raising_factor(largest)
+        for c in range(d):
+            square += (numerator[i, c] * up) ** 2
+        bound = max(normalizer[i], np.sqrt(square) / up * least)
         if bound > 0.0:
             for c in range(d):
                 numerator[i, c] /= bound

@@ -57,6 +57,25 @@ def test_training_goes_on_bit_for_bit(kind, tmp_path):
         assert torch.equal(ours, theirs)
 
 
+@pytest.mark.parametrize(("old", "new", "message"), [
+    ("layers = 2\n", "layers = 100000000\n", "damaged: .* arrays of weights, the network of its case has 100000000"),
+    ('kind = "stripes"', 'kind = "characters"\nfile = "/dev/zero"', 'data.file = "/dev/zero": expected a file'),
+])  # fmt: skip
+def test_a_case_in_a_file_of_training_starts_no_endless_work(old, new, message, tmp_path):
+    """The file has fewer weights than layers, or names a device without an end."""
+    path = tmp_path / "training.h5"
+    write_training(path, fitted(until=0))
+    with h5py.File(path, "r+") as file:
+        text = file.attrs["training_case"]
+        assert old in text
+        file.attrs["training_case"] = text.replace(old, new)
+        layers = file.attrs["training_case"].partition("layers = ")[2].partition("\n")[0]
+        del file["state_norm"]
+        file.create_dataset("state_norm", (0, int(layers) + 1), float, chunks=(1, 1), maxshape=(None, int(layers) + 1))
+    with pytest.raises((CaseError, FileError), match=message):
+        read_training(path)
+
+
 @pytest.mark.parametrize("name", ["loss", "weights/head.bias"])
 def test_a_file_of_training_without_an_array_is_damaged(name, tmp_path, capsys):
     path = tmp_path / "training.h5"
