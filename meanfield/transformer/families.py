@@ -265,9 +265,12 @@ def _opt(network: Pretrained, layer: int) -> Tensors:
 
 
 def _of_opt(config: Config) -> dict[str, Any]:
-    if config.do_layer_norm_before and not config._remove_final_layer_norm:
-        return {"final": lambda network: _norms(final=network.decoder.final_layer_norm)}
-    return {} if config.do_layer_norm_before else {"placement": "post"}
+    return {"final": _final_of_opt} if config.do_layer_norm_before else {"placement": "post"}
+
+
+def _final_of_opt(network: Pretrained) -> Tensors:
+    norm = network.decoder.final_layer_norm  # None in some models
+    return {} if norm is None else _norms(final=norm)
 
 
 def _vit(network: Pretrained, layer: int) -> Tensors:
