@@ -62,7 +62,7 @@ REFUSED = {
     "gradient": lambda: LINE.gradient(masked(X)),
     "divergence": lambda: LINE.divergence(masked(X[:, None])),
     "interpolate": lambda: LINE.interpolate(masked(X), [[0.5]]),
-    "points": lambda: LINE.interpolate(X, masked([[0.5]])),
+    "points of an interpolation": lambda: LINE.interpolate(X, masked([[0.5]])),
     "state.values": lambda: evolve(State(0.0, masked(X)), HEAT, "euler", 0.1),
     "diffusion coefficient": lambda: Diffusion(LINE, masked(ONE)),
     "diffusion coefficient tensor": lambda: Diffusion(LINE, masked(np.ones((16, 1, 1)))),
