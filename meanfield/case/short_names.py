@@ -12,7 +12,7 @@ from meanfield.case.schema import entries
 def full_names(changes: Mapping[str, Any]) -> dict[str, Any]:
     """Return changes of a case by full keys, from changes by short names: the last part of a key.
 
-    The name of a section, such as ``initial``, stands for itself. Of several keys with the same last part the one with
+    A full key, and the name of a section, such as ``initial``, stand for themselves. Of several keys with the same last part the one with
     the fewest parts is meant. Raises CaseError for an unknown name, and where several keys are meant.
     """
     return {_full_name(name, value): value for name, value in changes.items()}
@@ -20,7 +20,7 @@ def full_names(changes: Mapping[str, Any]) -> dict[str, Any]:
 
 def _full_name(short: str, value: Any) -> str:
     names = [name for name in dict.fromkeys(entry.name for entry in entries()) if "[]" not in name]
-    if any(name.partition(".")[0] == short for name in names):
+    if short in names or any(name.partition(".")[0] == short for name in names):
         return short
     found = [name for name in names if name.rpartition(".")[2] == short]
     found = [name for name in found if name.count(".") == min(other.count(".") for other in found)]
