@@ -64,10 +64,10 @@ def read_text(text: str | Path | None, name: str = "text", more: str = "") -> tu
         words, source = (TEXTS / "forest.txt").read_text("utf-8"), "default text"
     elif str(text) == "-":
         words, source = sys.stdin.read(), "standard input"
-    elif Path(text).is_char_device() or Path(text).is_block_device():
-        raise refusal(name, str(text), f'a file, or "-" for the standard input{more}')
     else:
         try:
+            if Path(text).is_char_device() or Path(text).is_block_device():
+                raise refusal(name, str(text), f'a file, or "-" for the standard input{more}')
             words, source = Path(text).read_text("utf-8-sig"), str(text)
         except UnicodeDecodeError:
             raise CaseError(f"{text}: not UTF-8 text") from None

@@ -481,7 +481,7 @@ def _many_layers(file: h5py.File) -> None:
         (_changed, "differ from the written ones"),
         (_not_a_number, "has values that are not finite"),
         (_broadcast, r"head\.weight has shape \(1, 8\), the network of its case"),
-        (_many_layers, r"state_norm has shape \(0, 3\), the network of its case 1000000000 layers"),
+        (_many_layers, r"\d+ arrays of weights, the network of its case has 1000000000 layers"),
     ],
 )
 def test_weights_of_others_and_changed_ones_are_refused(change, message, tmp_path):
