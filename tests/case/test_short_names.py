@@ -10,7 +10,8 @@ SMALL = {"resolution": 16, "end": 0.1, "samples": 2}
 
 
 def test_short_names_stand_for_keys():
-    short = {"beta": 4, "end": 2, "noise": 0.1, "radius": 3.0, "title": "x", "initial": {"kind": "uniform"}, "time.stop": 1}
+    section = {"kind": "uniform"}
+    short = {"beta": 4, "end": 2, "noise": 0.1, "radius": 3.0, "title": "x", "initial": section, "time.stop": 1}
     full = ["attention.beta", "time.end", "stabilizers.noise", "initial.radius", "title", "initial", "time.stop"]
     assert full_names(short) == dict(zip(full, short.values(), strict=True))
     assert full_names({}) == {}
