@@ -12,8 +12,8 @@ from meanfield.case.schema import entries
 def full_names(changes: Mapping[str, Any]) -> dict[str, Any]:
     """Return changes of a case by full keys, from changes by short names: the last part of a key.
 
-    A full key, and the name of a section, such as ``initial``, stand for themselves. Of several keys with the same last part the one with
-    the fewest parts is meant. Raises CaseError for an unknown name, and where several keys are meant.
+    A full key, and the name of a section, such as ``initial``, stand for themselves. Of several keys with the same last
+    part the one with the fewest parts is meant. Raises CaseError for an unknown name, and where several keys are meant.
     """
     return {_full_name(name, value): value for name, value in changes.items()}
 
