@@ -163,13 +163,19 @@ run(parse(sys.stdin.read()), sys.argv[1])
 """
 
 
+@pytest.fixture(scope="module")
+def whole(tmp_path_factory):
+    """Return the file of an uninterrupted run with a handover."""
+    path = tmp_path_factory.mktemp("whole") / "whole.h5"
+    assert run(parse(HANDED), path, quiet=True) == DONE
+    return read(path)
+
+
 @pytest.mark.parametrize("events", [2, 3, 4, 5])
-def test_events_after_the_checkpoint_are_found_again(events, tmp_path):
+def test_events_after_the_checkpoint_are_found_again(events, whole, tmp_path):
     """The kills are among the events of the handover, after them, and after each merger, with a checkpoint of time 0
     alone."""
     path = tmp_path / "run.h5"
-    assert run(parse(HANDED), tmp_path / "whole.h5", quiet=True) == DONE
-    whole = read(tmp_path / "whole.h5")
     assert len(whole.events["time"]) == 5
     command = [sys.executable, "-c", KILLED_AT_AN_EVENT, str(path), str(events)]
     assert subprocess.run(command, input=HANDED, text=True, check=False).returncode == -signal.SIGKILL
