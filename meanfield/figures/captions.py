@@ -100,12 +100,17 @@ def wrap_text(text: str, width: float) -> str:
     return text
 
 
-def set_heading(figure: Figure | SubFigure, lines: Sequence[str], max_size: float = HEADING_SIZE) -> None:
-    """Write lines above a figure, at most ``max_size`` points high; lines that would be illegible are broken."""
+def set_heading(
+    figure: Figure | SubFigure, lines: Sequence[str], max_size: float = HEADING_SIZE, part: float = 0.97
+) -> None:
+    """Write lines above a figure, at most ``max_size`` points high; lines that would be illegible are broken.
+
+    The lines take at most the given part of the width. The part is less for lines that become small, such as those with
+    paths, since small glyphs are relatively wider.
+    """
     from matplotlib import rcParams
 
-    # Small glyphs are relatively wider.
-    width = (0.93 if panels_across(figure) == 1 else 0.97) * inches_across(figure)
+    width = (min(part, 0.93) if panels_across(figure) == 1 else part) * inches_across(figure)
     size = fitting_size(list(lines), width, max_size)
     if size < LEGIBLE:
         broken = "\n".join(wrap_text(line, width) for line in lines)

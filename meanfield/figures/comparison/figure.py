@@ -76,7 +76,7 @@ def draw_comparison(comparison: Comparison, figure: Figure | SubFigure) -> None:
     lines = [describe_run(run) for run in comparison.runs]
     lines = [f"{SIDES[i]}  {line}" for i, line in enumerate(lines)] if len(lines) > 1 else lines
     lines = [line.replace("$", r"\$") for line in lines]
-    set_heading(figure, lines)
+    set_heading(figure, lines, part=0.9)
     parts = figure.subfigures(len(heights), 1, height_ratios=heights, squeeze=False)[:, 0]
     _draw_distances(parts[0], comparison)
     if len(parts) > 1:
