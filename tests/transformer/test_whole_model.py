@@ -1,5 +1,7 @@
 """A trained Transformer as a case: its hidden states after every layer, complete or with parts omitted."""
 
+from pathlib import Path
+
 import h5py
 import numpy as np
 import pytest
@@ -9,11 +11,12 @@ from support.tiny_transformers import KINDS, LAYERS, OTHERS, given, hidden, save
 from meanfield.case.load import load
 from meanfield.cli.parser import main
 from meanfield.model.trained_layer import LayerForm, TrainedLayer
-from meanfield.transformer.families import arrays_of, family_of
+from meanfield.transformer.families import FAMILIES, arrays_of, family_of
 from meanfield.transformer.model import hidden_states, read_states
 from meanfield.transformer.variants import with_weights
 from solvers.io.run_file import read
 
+ROOT = Path(__file__).parents[2]
 ROUNDING = 1e-12  # of states of size 50 through three layers; the measured error is below 1e-13
 
 
@@ -29,6 +32,13 @@ def solved(path, *more):
     assert main(["run", str(path), "-o", str(output), "--quiet", "--overwrite", *more]) == 0
     run = read(output)
     return np.stack([run.positions(k) for k in range(run.snapshots)])
+
+
+def test_every_family_is_compared_with_its_library_and_counted_on_the_pages():
+    tested = {*KINDS, *(kind for kind, _ in OTHERS.values())}
+    assert tested >= {*FAMILIES}
+    for page in (ROOT / "README.md", ROOT / "docs/transformer.md"):
+        assert f"{len(FAMILIES)} families" in page.read_text("utf-8")
 
 
 @pytest.fixture(scope="module", params=KINDS)
