@@ -31,7 +31,8 @@ if TYPE_CHECKING:
     from .terms.drift.scharfetter_gummel import DriftDiffusion
     from .terms.face_fluxes import FaceFluxes, StreamFunction
     from .terms.laplacian import Laplacian
-    from .terms.laws import Euler, ShallowWater
+    from .terms.laws.euler import Euler
+    from .terms.laws.shallow_water import ShallowWater
     from .terms.source import Source
     from .terms.term import StiffTerm, Term
     from .text.equation import from_text
@@ -69,7 +70,8 @@ _HOME = {
     ".terms.drift.scharfetter_gummel": ("DriftDiffusion",),
     ".transforms.interaction": ("Convolution", "DenseKernel", "Zonal"),
     ".terms.laplacian": ("Laplacian",),
-    ".terms.laws": ("Euler", "ShallowWater"),
+    ".terms.laws.euler": ("Euler",),
+    ".terms.laws.shallow_water": ("ShallowWater",),
     ".recording.record": ("record", "restart"),
     ".remap.deposit": ("deposit_points",),
     ".mesh.boundaries": ("Flux", "Outflow", "Periodic", "Robin", "Value", "Wall"),

@@ -11,7 +11,7 @@ from solvers.terms.advection import Advection
 from solvers.terms.conservation_law import ConservationLaw
 from solvers.terms.diffusion import Diffusion, NonlinearDiffusion
 from solvers.terms.drift.scharfetter_gummel import DriftDiffusion
-from solvers.terms.laws import Euler
+from solvers.terms.laws.euler import Euler
 from solvers.terms.source import Source
 from solvers.timestepping.equation import Equation
 from solvers.timestepping.evolution import evolve

@@ -11,7 +11,8 @@ from solvers.mesh.interval import interval
 from solvers.mesh.mesh import circle, sphere
 from solvers.mesh.product import box
 from solvers.terms.conservation_law import ConservationLaw
-from solvers.terms.laws import Euler, ShallowWater
+from solvers.terms.laws.euler import Euler
+from solvers.terms.laws.shallow_water import ShallowWater
 from solvers.terms.weno import _weno
 
 GAS = Euler(1.4)

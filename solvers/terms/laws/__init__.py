@@ -1,0 +1,1 @@
+"""Systems of conservation laws: fluxes, Riemann solvers and wall states, as arguments of ConservationLaw."""
