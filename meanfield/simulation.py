@@ -11,7 +11,7 @@ import numpy as np
 from meanfield.case.case import Case
 from meanfield.case.errors import CaseError, refusal
 from meanfield.clusters.pairs import EDGES
-from meanfield.domains.atoms.setup import with_hand_over
+from meanfield.domains.atoms.setup import with_handover
 from meanfield.domains.common.model_of_case import heads_by_layer
 from meanfield.domains.common.problem import Problem
 from meanfield.domains.domain import load
@@ -44,7 +44,7 @@ def set_up(case: Case, backend: Backend | None = None) -> Problem:
         problem = replace(problem, initial=_as_case_errors()(_finite(initial, case)))
         if "pairs" in (case.output.diagnostics or ()):
             problem = replace(problem, variables=(*problem.variables, PAIR_EDGE))
-        return problem if case.hand_over is None else with_hand_over(case, problem)
+        return problem if case.handover is None else with_handover(case, problem)
 
 
 def validate_setup(case: Case) -> None:

@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 import math
-import tomllib
 from collections.abc import Mapping
 from dataclasses import asdict
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
 
+from meanfield.case.load import read_toml
 from meanfield.diagnostics.overflow import describe_overflow, overflows
 from meanfield.domains.table import kind_of
 from meanfield.runtime.messages import counted
@@ -34,9 +34,9 @@ def describe(path: str | Path | Run) -> Facts:
     run = read(path)
     attributes, segments = run.attributes, read_segments(run.attributes)
     text = segments[-1].case if segments else attributes.get("case", "")
-    case = tomllib.loads(text)
+    case = read_toml(text, str(path))
     state = _state(run)
-    steady = state == "running" and "hand_over" not in case  # atoms take decades of time in seconds
+    steady = state == "running" and "handover" not in case  # atoms take decades of time in seconds
     last = run.snapshots - 1
     particles = not run.is_solution and kind_of(run.manifold).has_tokens
     density = run.density(last) if last >= 0 and not particles and not run.is_solution else None
@@ -72,7 +72,7 @@ def describe(path: str | Path | Run) -> Facts:
         "maximum_density": None if density is None else float(density.max()),
         "clusters": _last_value(run, "clusters"),
         "overflow": overflows(run.sample_times, run.diagnostics),
-        "hand_over": "hand_over" in case,
+        "handover": "handover" in case,
         **{name: _finite(run.number(name, math.nan)) for name in HAND_OVER},
         "start": attributes.get("start"),
         "segments": [asdict(segment) for segment in segments],
@@ -218,9 +218,9 @@ def _atoms(facts: Facts) -> str:
     """
     time, error, angle = (facts[name] for name in HAND_OVER)
     on_mesh = facts["tokens"] is None
-    if facts["hand_over"] and time is None:
-        return _describe_atom_limit(facts) or f"not yet: some cluster is wider than hand_over.spread {_UNITS[on_mesh]}"
-    finer = "a finer mesh, or hand_over.spread below 1," if on_mesh else "hand_over.spread below 1"
+    if facts["handover"] and time is None:
+        return _describe_atom_limit(facts) or f"not yet: some cluster is wider than handover.spread {_UNITS[on_mesh]}"
+    finer = "a finer mesh, or handover.spread below 1," if on_mesh else "handover.spread below 1"
     hint = f"; {finer} reduces it" if (error or 0.0) > LARGE_ERROR else ""
     before = " (without the error of the mesh before the handover)" if on_mesh else ""
     texts = [

@@ -42,14 +42,14 @@ def counter(run: Run) -> Callable[[int], SnapshotClusters] | None:
         find = cluster_finder(run)
     except ValueError:
         return None
-    hand_over = run.number("hand_over_time", np.inf)
+    handover = run.number("hand_over_time", np.inf)
     recorded, of_cells = recorded_clusters(run) is not None, None if run.kind == "position" else _cells_of(run)
 
     def count(k: int) -> SnapshotClusters:
         time = float(run.times[k])
         sample = int(np.searchsorted(run.sample_times, time * (1 + TIME_RTOL), side="right")) - 1
         same = of_cells is None and sample >= 0 and time - run.sample_times[sample] <= TIME_RTOL * abs(time)
-        if recorded and sample >= 0 and (same or time >= hand_over):
+        if recorded and sample >= 0 and (same or time >= handover):
             return _recorded_clusters(run, sample)
         found = find(k)
         places = found.centers if of_cells is None else peaks(of_cells[0], of_cells[1](k), found)

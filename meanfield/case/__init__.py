@@ -18,7 +18,7 @@ _HOME = {
     "meanfield.sections.attention": (
         "Attention", "FeedForward", "Head", "Linear", "Logistic", "RandomMatrix", "Replicator",
     ),
-    "meanfield.sections.evolution": ("HandOver", "Output", "Stabilizers", "Time", "TokenSequence"),
+    "meanfield.sections.evolution": ("Handover", "Output", "Stabilizers", "Time", "TokenSequence"),
     "meanfield.sections.initial": (
         "Array", "ByLabel", "Component", "Equiangular", "Formula", "Gaussian", "Harmonic", "Interval", "Moebius",
         "Perturbed", "Points", "Snapshot", "Tokens", "Uniform", "Values", "VonMisesFisher", "Waves",

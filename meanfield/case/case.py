@@ -11,7 +11,7 @@ import msgspec
 
 from meanfield.domains.domain import Domain, load
 from meanfield.sections.attention import Attention, FeedForward, Reaction, scale_of
-from meanfield.sections.evolution import HandOver, Output, Stabilizers, Time, TokenSequence
+from meanfield.sections.evolution import Handover, Output, Stabilizers, Time, TokenSequence
 from meanfield.sections.initial import InitialKind
 from meanfield.sections.section import Key, Section, tag_of
 
@@ -48,8 +48,8 @@ class Case(Section, frozen=True):  # types.py builds the type that a file is con
         Layer norm, residual, gate and noise: section [stabilizers].
     sequence : meanfield.case.TokenSequence, optional
         Positions of particles in a sequence, with diffusion between neighbors: section [sequence].
-    hand_over : meanfield.case.HandOver, optional
-        Replacement of a collapsed density, or of particles, by one point mass for each cluster: section [hand_over].
+    handover : meanfield.case.Handover, optional
+        Replacement of a collapsed density, or of particles, by one point mass for each cluster: section [handover].
     output : meanfield.case.Output
         Times of snapshots, and recorded diagnostics: section [output].
 
@@ -87,7 +87,7 @@ class Case(Section, frozen=True):  # types.py builds the type that a file is con
     reaction: Reaction | None = None
     stabilizers: Stabilizers = Stabilizers()
     sequence: TokenSequence | None = None
-    hand_over: HandOver | None = None
+    handover: Handover | None = None
     output: Output = Output()
 
     if TYPE_CHECKING:
@@ -103,7 +103,7 @@ class Case(Section, frozen=True):  # types.py builds the type that a file is con
             reaction: Reaction | Mapping[str, Any] | None = ...,
             stabilizers: Stabilizers | Mapping[str, Any] = ...,
             sequence: TokenSequence | Mapping[str, Any] | None = ...,
-            hand_over: HandOver | Mapping[str, Any] | None = ...,
+            handover: Handover | Mapping[str, Any] | None = ...,
             output: Output | Mapping[str, Any] = ...,
         ) -> None: ...
 

@@ -110,7 +110,7 @@ OPTIONS: dict[str, Option] = {
         _key_condition("time.method", lambda word: word == "adaptive"), "ssprk3, ssprk2 or layers {where}"
     ),
     "sequence": Option(_key_condition("sequence.diffusion"), "not available {where}: its tokens have no order"),
-    "handover": Option(_key_condition("hand_over.spread"), "not available {where}"),
+    "handover": Option(_key_condition("handover.spread"), "not available {where}"),
     "radial norm": Option(_key_condition(_NORM, lambda name: LAYER_NORMS[name].carries_radius)),
     "no layer norm": Option(_key_condition(_NORM, lambda name: LAYER_NORMS[name].sees_positions)),
     "spherical norm": Option(_key_condition(_NORM, lambda name: not LAYER_NORMS[name].carries_radius)),
@@ -124,7 +124,7 @@ OPTIONS: dict[str, Option] = {
 BY_DOMAIN = tuple(name for name, option in OPTIONS.items() if option.otherwise is not None)
 
 _UNIT_VECTORS = "another with {} attention, which is for unit vectors"
-_HANDED_OVER = "with a section [hand_over]"
+_HANDED_OVER = "with a section [handover]"
 EXCLUSIONS: tuple[tuple[str, str, str], ...] = (  # (rejected option, option beside it, expected value)
     (
         "windowed",
@@ -146,7 +146,7 @@ EXCLUSIONS: tuple[tuple[str, str, str], ...] = (  # (rejected option, option bes
     ("reaction", "layers", 'none with time.method = "layers"'),
     ("labels", "layers", 'none with time.method = "layers"'),
     ("adaptive", "noise", "ssprk3 or ssprk2 with stabilizers.noise"),
-    ("sequence", "handover", "not allowed beside [hand_over]: diffusion along a sequence separates tokens"),
+    ("sequence", "handover", "not allowed beside [handover]: diffusion along a sequence separates tokens"),
     ("radial norm", "handover", f"{' or '.join(SPHERICAL_NORMS)} {_HANDED_OVER}"),
     ("causal mask", "handover", f"none {_HANDED_OVER}"),
     ("pattern", "handover", f"none {_HANDED_OVER}: atoms have no order"),

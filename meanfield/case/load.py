@@ -22,7 +22,15 @@ from meanfield.case.errors import (
     translate,
 )
 from meanfield.case.lines import lines_of_keys, remove, with_lines
-from meanfield.case.overrides import Toml, apply, overrides_of, remove_initial, without_none
+from meanfield.case.overrides import (
+    Toml,
+    apply,
+    canonicalize_section,
+    canonicalize_sections,
+    overrides_of,
+    remove_initial,
+    without_none,
+)
 from meanfield.case.types import convert, type_of_case
 from meanfield.case.validate import check
 from meanfield.domains.table import canonicalize_manifold
@@ -53,7 +61,7 @@ def load(name_or_path: str, overrides: Sequence[str] = (), initial: GivenInitial
     except CaseError as error:
         if not Path(name_or_path).exists():  # line numbers of a shipped case do not help the user
             raise
-        lines: dict[str, int | None] = {**lines_of_keys(text)}
+        lines: dict[str, int | None] = {canonicalize_section(key): line for key, line in lines_of_keys(text).items()}
         lines.update((override.partition("=")[0].strip(), None) for override in overrides)
         raise with_lines(error, name_or_path, lines) from None
 
@@ -174,9 +182,12 @@ def _is_within(key: str, table: str) -> bool:
 
 
 def read_toml(text: str, source: str) -> Toml:
-    """Return the content of a TOML text; messages name ``source``. Raises CaseError."""
+    """Return the content of a TOML text, sections by their current names; messages name ``source``.
+
+    Raises CaseError.
+    """
     try:
-        return tomllib.loads(text)
+        return canonicalize_sections(tomllib.loads(text))
     except RecursionError:
         raise CaseError(f"{source}: not TOML: nested too deeply") from None
     except ValueError as error:  # Python also raises ValueError for a number of more than 4300 digits
@@ -192,7 +203,7 @@ def _resolve(case: Case) -> Case:
     """Return the case with those defaults filled in that depend on other keys."""
     case = msgspec.structs.replace(case, domain=case.domain.resolved(case))
     case = _with_times(case)  # stiffness depends on the number of tokens
-    output, atoms = case.output, case.hand_over is not None
+    output, atoms = case.output, case.handover is not None
     is_given = any(value is not None for value in (output.snapshots, output.every, output.times))
     spacing = output.spacing or ("log" if atoms else "linear")
     first = min(_FIRST * case.time.end, _FIRST_BEFORE_ATOMS if atoms else math.inf) if spacing == "log" else None

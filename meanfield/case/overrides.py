@@ -15,6 +15,7 @@ from meanfield.case.errors import CaseError, refusal, show, show_key
 _KEY = re.compile(r"[A-Za-z0-9_-]+(\.[A-Za-z0-9_-]+)*")
 _BARE_WORDS = re.compile(r"([^\W\d]|[/~.])[\w .,:;!?/~-]*")
 _SNAPSHOTS = ("snapshots", "every", "times")
+_FORMER_SECTIONS = {"hand_over": "handover"}  # former names of sections, which stay valid in files and overrides
 Toml = dict[str, Any]  # tables of a parsed TOML text
 Overrides = Mapping[str, Any] | Sequence[str]  # values by dotted keys, or texts like "attention.beta=4"
 
@@ -56,6 +57,23 @@ def without_none(data: Any) -> Any:
     return [without_none(item) for item in data] if isinstance(data, list | tuple) else data
 
 
+def canonicalize_section(key: str) -> str:
+    """Return a dotted key of a case with the current name of its section."""
+    section, dot, rest = key.partition(".")
+    return _FORMER_SECTIONS.get(section, section) + dot + rest
+
+
+def canonicalize_sections(data: Toml) -> Toml:
+    """Return the tables of a case by the current names of their sections.
+
+    Raises CaseError for a section that is there by both of its names.
+    """
+    for former, name in _FORMER_SECTIONS.items():
+        if former in data and name in data:
+            raise CaseError(f"{former}: not allowed beside {name}, its present name", former)
+    return {canonicalize_section(key): value for key, value in data.items()}
+
+
 def apply(data: Toml, overrides: Sequence[str]) -> None:
     """Set each ``KEY=VALUE`` in ``data``; VALUE is TOML, or bare words for a string.
 
@@ -75,10 +93,10 @@ def _split(override: str) -> tuple[str, object]:
     if not (equals and _KEY.fullmatch(key) and text and override.isprintable()):
         raise CaseError(f"override {show(override)}: expected KEY=VALUE, for example attention.beta=4")
     try:
-        return key, tomllib.loads(f"value = {text}")["value"]
+        return canonicalize_section(key), tomllib.loads(f"value = {text}")["value"]
     except (ValueError, RecursionError):
         if _BARE_WORDS.fullmatch(text):
-            return key, text
+            return canonicalize_section(key), text
         raise CaseError(
             f"override {show(override)}: expected a TOML value after =, such as 0.5 or [1.0, 2.0]"
         ) from None

@@ -6,6 +6,7 @@ from collections.abc import Mapping
 from typing import Any
 
 from meanfield.case.errors import CaseError, show
+from meanfield.case.overrides import canonicalize_section
 from meanfield.case.schema import entries
 
 
@@ -15,7 +16,7 @@ def full_names(changes: Mapping[str, Any]) -> dict[str, Any]:
     A full key, and the name of a section, such as ``initial``, stand for themselves. Of several keys with the same last
     part the one with the fewest parts is meant. Raises CaseError for an unknown name, and where several keys are meant.
     """
-    return {_full_name(name, value): value for name, value in changes.items()}
+    return {_full_name(canonicalize_section(name), value): value for name, value in changes.items()}
 
 
 def _full_name(short: str, value: Any) -> str:

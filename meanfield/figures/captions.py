@@ -40,7 +40,7 @@ def facts(run_data: RunData) -> list[str]:
         run_data.attention,
         *([f"β = {run_data.beta:g}"] if np.isfinite(run_data.beta) else []),
         *([_noise(run_data)] if run_data.noise else []),
-        *([f"atoms from {run_data.moment(run_data.hand_over, _time)}"] if np.isfinite(run_data.hand_over) else []),
+        *([f"atoms from {run_data.moment(run_data.handover, _time)}"] if np.isfinite(run_data.handover) else []),
         *([run_data.state] if run_data.state else []),
         *([overflow] if (overflow := _overflow(run_data)) else []),
     ]

@@ -116,7 +116,7 @@ def load(path: str | Path | Run) -> RunData:
         expansion=case.domain.expansion,
         uniform=None if kind.uniform is None else run.variable(kind.uniform),
         particles=_particles(run, case) if kind.has_tokens else None,
-        hand_over=run.number("hand_over_time", np.nan),
+        handover=run.number("hand_over_time", np.nan),
         scaled_energy=energy_unit(run, case.attention.beta_effective) != 0.0,
         relative_entropy=entropy_is_relative(run, kind.uniform is not None),
         log_spacing=case.output.spacing == "log",

@@ -54,7 +54,7 @@ def draw_space_time(ax: Axes, run_data: RunData) -> None:
     )
     ax.set_title("density over time")
     set_time(ax, run_data.time_label, (times[0], times[-1]), log=run_data.log_time)
-    mark_time(ax, run_data.hand_over, "point masses")
+    mark_time(ax, run_data.handover, "point masses")
     coordinate(run_data).draw_on(ax.yaxis)
     extend = "min" if not scale.deviation and picture.min() < scale.low else "neither"
     bar = ax.figure.colorbar(image, ax=ax, extend=extend)

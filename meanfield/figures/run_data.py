@@ -70,7 +70,7 @@ class RunData:
     core          half width of the linear part of the axis of a line; 0 for a linear axis
     cut           angle at which the axis of the circle begins
     particles     tokens of a run of particles
-    hand_over     time from which the clusters of the density or of the tokens are atoms; NaN without handover
+    handover     time from which the clusters of the density or of the tokens are atoms; NaN without handover
     scaled_energy     whether "energy" is in units of the largest kernel, e^|β|
     relative_entropy  whether "entropy" is relative to the uniform density
     log_spacing   whether the case requests times of equal ratios
@@ -96,7 +96,7 @@ class RunData:
     core: float = 0.0
     cut: float = 0.0
     particles: TokenData | None = None
-    hand_over: float = np.nan
+    handover: float = np.nan
     scaled_energy: bool = False
     relative_entropy: bool = False
     log_spacing: bool = False
@@ -186,7 +186,7 @@ class RunData:
         if self.clusters is None:
             return ""
         found = self.clusters(k).number
-        kind = "atom" if self.times[k] >= self.hand_over else "cluster"
+        kind = "atom" if self.times[k] >= self.handover else "cluster"
         return f"{found} {kind}{'' if found == 1 else 's'}"
 
     def clusters_over(self, snapshots: Sequence[int]) -> tuple[Floats, Floats]:

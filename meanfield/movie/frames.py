@@ -112,7 +112,7 @@ def _draw_time_line(figure: Figure, run_data: RunData) -> Moving:
         ax.set_xscale("log")
     if first < last:
         ax.set_xlim(first, last)
-    mark_time(ax, run_data.hand_over, "atoms")
+    mark_time(ax, run_data.handover, "atoms")
     marker = ax.axvline(first, color=LINES[1], lw=2, clip_on=False, zorder=3)
 
     def update(k: int) -> None:

@@ -113,7 +113,7 @@ def _cost_of_tokens(case: Case) -> list[str]:
         f"file          at most about {as_bytes(file_bytes(case))} for {counted(snapshots, 'snapshot')}",
         f"velocity      {_velocity_of_tokens(case, case.domain.count)}",
         f"time steps    {_steps_of_tokens(case, case.domain.count)}",
-        *_hand_over(case, case.domain.count),
+        *_handover(case, case.domain.count),
         *(f"rounding      {note}" for note in rounding_notes(case)),
     ]
 
@@ -136,15 +136,15 @@ def rounding_notes(case: Case) -> list[str]:
     The output of attention has errors of 1e-16 of the position of a token: mergers that take longer than ``_MAX_TIME``
     are lost, and tokens do not move. Atoms, after a handover, have accurate velocities.
     """
-    if not case.domain.has_tokens or case.hand_over is not None or case.time.end <= _MAX_TIME:
+    if not case.domain.has_tokens or case.handover is not None or case.time.end <= _MAX_TIME:
         return []
     return [
         f"velocities below 1e-16 are lost: tokens that take longer than t = {_MAX_TIME:g} to merge stand still; "
-        "a section [hand_over] follows them"
+        "a section [handover] follows them"
     ]
 
 
-def _hand_over(case: Case, count: int) -> list[str]:
+def _handover(case: Case, count: int) -> list[str]:
     """Return a list with a line that says when atoms (point masses, one for each cluster) can replace the tokens.
 
     The list is empty without such a handover, or if there are at most as many tokens as atoms are allowed.
@@ -152,7 +152,7 @@ def _hand_over(case: Case, count: int) -> list[str]:
     from meanfield.domains.atoms.handover_states import atom_limit
 
     max_atoms, beta = atom_limit(case.domain.d), case.beta_on_unit_sphere
-    if case.hand_over is None or count <= max_atoms:
+    if case.handover is None or count <= max_atoms:
         return []
     line = f"handover      only once {count} tokens are at most {max_atoms} clusters"
     if case.domain.d == 2 and beta > 0 and isinstance(case.initial, Uniform):
@@ -174,7 +174,7 @@ def _steps_of_tokens(case: Case, count: int) -> str:
             return (
                 f'at least about {min_steps:.2g}, for diffusion is stiff; time.method = "ssprk3" takes it in any step'
             )
-    later = "" if case.hand_over is None else ", then some for each merger of their atoms"
+    later = "" if case.handover is None else ", then some for each merger of their atoms"
     limit = "time.tolerance" if case.time.method == "adaptive" else "the CFL condition"
     return f"limited by {limit}, not known in advance{later}"
 
@@ -187,7 +187,7 @@ def _steps(case: Case) -> str:
     """
     if case.time.method == "layers":
         return counted(case.time.layers or 0, "layer")
-    if case.hand_over is not None:
+    if case.handover is not None:
         return "limited by the CFL condition until the handover, then some for each merger of its atoms"
     bounded = case.domain.bounded_speed and case.attention.is_scalar
     bounded = bounded and not LAYER_NORMS[case.stabilizers.layer_norm].sees_size

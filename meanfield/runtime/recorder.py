@@ -84,7 +84,7 @@ class Record:
     ) -> None:
         self.case, self._file, self.state, self.path = case, file, start.state, file.path
         schedules = snapshot_schedule(case), sample_schedule(case)
-        self._remaining = RemainingTime(end, schedules, hand_over=case.hand_over is not None)
+        self._remaining = RemainingTime(end, schedules, handover=case.handover is not None)
         self.progress = Progress(file.path.stem, start.state.time, end, quiet, self._remaining)
         self._end, self._stopping = end, never
         self._own_end = end if end != case.time.end else None  # not an event of any schedule

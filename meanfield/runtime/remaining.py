@@ -24,11 +24,11 @@ class RemainingTime:
 
     end          end time of the run
     schedules    of the outputs
-    hand_over    whether the run has a handover, at which atoms (point masses) replace its clusters
+    handover    whether the run has a handover, at which atoms (point masses) replace its clusters
     """
 
-    def __init__(self, end: float, schedules: Sequence[Schedule], hand_over: bool = False) -> None:
-        self._end, self._schedules, self._waits = end, schedules, hand_over
+    def __init__(self, end: float, schedules: Sequence[Schedule], handover: bool = False) -> None:
+        self._end, self._schedules, self._waits = end, schedules, handover
         self._by_events = False
         self._moments: list[tuple[int, float, float]] = []  # step, model time, seconds
         self._every, self._seen = 1, 0

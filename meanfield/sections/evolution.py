@@ -1,4 +1,4 @@
-"""Sections [stabilizers], [time], [sequence], [hand_over] and [output]: evolution of a state, and stored results."""
+"""Sections [stabilizers], [time], [sequence], [handover] and [output]: evolution of a state, and stored results."""
 
 from __future__ import annotations
 
@@ -127,7 +127,7 @@ class TokenSequence(Section, frozen=True):
     }
 
 
-class HandOver(Section, frozen=True):
+class Handover(Section, frozen=True):
     """Handover of a collapsed density or of particles to atoms, one point mass for each cluster, up to any later time.
 
     ``spread``: the handover takes place once the root mean square distance of tokens to the center of their cluster is

@@ -118,7 +118,7 @@ def test_stopped(path, reason, message, line):
     assert f"next      {line} {path}" in text
 
 
-@pytest.mark.parametrize(("more", "expected"), [("", True), ("[hand_over]", False)])
+@pytest.mark.parametrize(("more", "expected"), [("", True), ("[handover]", False)])
 def test_what_remains_of_a_run_to_any_time_is_not_given(path, more, expected):
     """The remaining time by the steps of the density would be centuries; atoms take seconds."""
     with create(path, CASE + more) as file:
@@ -222,11 +222,11 @@ def test_particles(path):
 
 @pytest.mark.parametrize(
     ("count", "line"),
-    [(4, "some cluster is wider than hand_over.spread"), (5, "more than 4 clusters in 64 dimensions\n")],
+    [(4, "some cluster is wider than handover.spread"), (5, "more than 4 clusters in 64 dimensions\n")],
 )
 def test_why_tokens_are_not_atoms_yet(path, count, line):
     case = CASE.replace("resolution = 16", "dimension = 64\ncount = 5").replace('"circle"', '"particles"')
-    case += "[hand_over]\n"
+    case += "[handover]\n"
     with RunFile.create(path, Points(np.ones(5) / 5, 64), [Column("clusters")], {"case": case}) as file:
         file.write_sample(0, {"clusters": count})
         file.write_snapshot(0, np.eye(64)[:5])
@@ -234,7 +234,7 @@ def test_why_tokens_are_not_atoms_yet(path, count, line):
     assert f"atoms     not yet: {line}" in format_text(describe(path))
 
 
-def test_hand_over(path):
+def test_handover(path):
     with create(path) as file:
         write(file)
     assert "atoms" not in format_text(describe(path))

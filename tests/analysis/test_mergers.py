@@ -178,7 +178,7 @@ def test_no_merger_of_atoms_is_lost_before_the_first_sample(spacing, diagnostics
         "attention": {"beta": 9.0, "normalization": "unnormalized"},
         "initial": {"kind": "points", "points": points, "masses": list(masses)},
         "time": {"end": 1e4},
-        "hand_over": {},
+        "handover": {},
         "output": {"spacing": spacing, "samples": 200} | ({"diagnostics": diagnostics} if diagnostics else {}),
     }
     mergers = simulate(case).mergers()

@@ -14,6 +14,8 @@ import tomli_w
 
 from meanfield.case.errors import CaseError
 from meanfield.case.load import load, parse, shipped, to_toml
+from meanfield.case.short_names import full_names
+from meanfield.sections.evolution import Handover
 from meanfield.sections.initial import Perturbed, Uniform
 
 CIRCLE = """
@@ -306,8 +308,8 @@ def test_meshes_that_cannot_be_computed_with(case: str, override: str, expected:
         load(case, [override])
 
 
-def test_a_hand_over_beside_a_sequence_says_which_section_is_too_many() -> None:
-    message = "sequence.diffusion = 0.1: not allowed beside [hand_over]"
+def test_a_handover_beside_a_sequence_says_which_section_is_too_many() -> None:
+    message = "sequence.diffusion = 0.1: not allowed beside [handover]"
     with pytest.raises(CaseError, match=re.escape(message)):
         load("tokens_ladder", ["sequence.diffusion=0.1"])
 
@@ -502,3 +504,20 @@ def test_all_impossible_combinations_are_told_at_once(tmp_path: Path) -> None:
 def test_other_words_for_circle_and_sphere() -> None:
     assert parse(CIRCLE.replace("circle", "S1")) == parse(CIRCLE)
     assert parse(CIRCLE, ["domain.manifold=S2"]) == parse(SPHERE)
+
+
+def test_the_former_name_of_the_section_handover(tmp_path: Path) -> None:
+    path = tmp_path / "former.toml"
+    path.write_text(CIRCLE + "[hand_over]\nspread = 0.5\n")
+    case = load(str(path))
+    assert case.handover is not None
+    assert case.handover.spread == 0.5
+    assert load(str(path), ["handover.spread=0.5"]) == load(str(path), ["hand_over.spread=0.5"]) == case
+    assert case.replace({"hand_over.spread": 0.7}).handover == Handover(spread=0.7)
+    assert full_names({"hand_over.spread": 0.5}) == {"handover.spread": 0.5}
+    path.write_text(CIRCLE + "[hand_over]\nspread = -1.0\n")
+    with pytest.raises(CaseError, match=r"former.toml, line 12: handover.spread = -1"):
+        load(str(path))
+    path.write_text(CIRCLE + "[hand_over]\n[handover]\n")
+    with pytest.raises(CaseError, match="hand_over: not allowed beside handover, its present name"):
+        load(str(path))

@@ -131,7 +131,7 @@ def switches(base):
         "depth: ssprk3": ["time.method=ssprk3"],
         "depth: ssprk2": ["time.method=ssprk2"],
         "depth: adaptive": ["time.method=adaptive", "time.tolerance=1e-3"],
-        "hand over": ["hand_over.spread=1.0"],
+        "handover": ["handover.spread=1.0"],
         "sequence": ["sequence.diffusion=0.01"],
         "mask": ["attention.mask=causal"],
         "kernel: gaussian": ["attention.kernel=gaussian"],

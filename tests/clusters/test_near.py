@@ -88,7 +88,7 @@ def test_density_tokens_and_atoms_merge_at_the_same_times(state):
     }
     weighted = {"kind": "points", "points": points.tolist(), "masses": list(map(float, sizes))}
     density = simulate({"domain": domain, "initial": weighted, **rest}).mergers()
-    atoms = simulate({"domain": domain, "initial": weighted, "hand_over": {}, **rest}).mergers()
+    atoms = simulate({"domain": domain, "initial": weighted, "handover": {}, **rest}).mergers()
     particles = {"manifold": "particles", "dimension": points.shape[1], "count": sum(sizes)}
     tokens = simulate(
         {"domain": particles, "initial": {"kind": "points", "points": points.repeat(sizes, axis=0).tolist()}, **rest}
@@ -108,7 +108,7 @@ def test_contact_of_atoms_is_recorded_apart_from_the_merger(tmp_path):
         "domain": {"manifold": "circle", "resolution": 512},
         "attention": {"beta": beta},
         "initial": {"kind": "points", "points": on_circle(0.0, 0.7).tolist(), "masses": list(masses)},
-        "hand_over": {},
+        "handover": {},
         "time": {"end": 1000.0},
         "output": {"samples": 5, "diagnostics": ["clusters"]},
     }  # fmt: skip

@@ -122,7 +122,7 @@ def carried_on(density, start, end):
     return carry(9, density, start, end).values
 
 
-def test_the_error_of_a_hand_over_falls_with_the_spread():
+def test_the_error_of_a_handover_falls_with_the_spread():
     """Four clusters from noise are handed over at 10, 5 and 1 cells and then at time 30; the next merger is at 337.
 
     The mesh's own error, which moves the clusters by 4e-5 rad meanwhile, limits the last one.

@@ -30,7 +30,7 @@ beta = {beta}
 [initial]
 kind = "points"
 points = [{first}, {second}]
-[hand_over]
+[handover]
 [time]
 end = {end}
 [output]
@@ -78,7 +78,7 @@ def test_tokens_are_where_they_are_without_it(tmp_path):
     """Diagnostics also agree, except near a merger, which atoms report a little later."""
     plain, handed = tmp_path / "plain.h5", tmp_path / "handed.h5"
     assert run(parse(CLOUD), plain, quiet=True) == DONE
-    assert run(parse(CLOUD, ["hand_over={}", "output.spacing=linear"]), handed, quiet=True) == DONE
+    assert run(parse(CLOUD, ["handover={}", "output.spacing=linear"]), handed, quiet=True) == DONE
     plain, handed = read(plain), read(handed)
     assert 5 < handed.attributes["hand_over_time"] < 50
     assert handed.attributes["hand_over_angle"] < 1e-7
@@ -110,7 +110,7 @@ def test_tokens_in_more_clusters_than_can_be_followed_are_not_handed_over():
     assert few.have_collapsed(on_circle(*np.repeat(np.arange(30), 2) * np.pi / 15))
 
 
-def test_check_tells_what_the_hand_over_of_many_tokens_waits_for():
+def test_check_tells_what_the_handover_of_many_tokens_waits_for():
     """Many tokens on the circle form √(3β/2) clusters."""
     assert "handover" not in estimate(load("tokens_ladder", ["domain.count=16"]))
     assert estimate(load("tokens_ladder")).count("in advance, then some for each merger of their atoms") == 1
@@ -158,11 +158,11 @@ REFUSED = {
 @pytest.mark.parametrize("setting", REFUSED)
 def test_what_atoms_cannot_be_is_refused(setting):
     with pytest.raises(CaseError, match=REFUSED[setting]):
-        parse(CLOUD, ["hand_over={}", setting])
+        parse(CLOUD, ["handover={}", setting])
 
 
 @pytest.mark.parametrize("domain", ['manifold = "particles"', 'manifold = "circle"\nresolution = 64'])
-def test_a_run_goes_on_to_the_same_hand_over_from_any_step_before_it(domain, monkeypatch):
+def test_a_run_goes_on_to_the_same_handover_from_any_step_before_it(domain, monkeypatch):
     """The run is killed at the start, within the first interval, and at its end while the error is computed."""
     monkeypatch.setattr("meanfield.domains.atoms.setup.FIRST_CHECK", 5.0)  # some steps
     text = PAIR.format(beta=9, first=[1.0, 0.0], second=[-0.4, 0.9], end=1e3, times=[0.0, 1e3])
@@ -194,7 +194,7 @@ def test_a_run_goes_on_to_the_same_hand_over_from_any_step_before_it(domain, mon
 
 @pytest.mark.parametrize("spacing", ["linear", "log"])
 @pytest.mark.parametrize("domain", ['manifold = "particles"', 'manifold = "circle"\nresolution = 64'])
-def test_a_hand_over_waits_for_no_sample(domain, spacing):
+def test_a_handover_waits_for_no_sample(domain, spacing):
     """Samples to t = 1e14 may be 1e11 apart, which no density reaches."""
     text = PAIR.format(beta=9, first=[1.0, 0.0], second=[-0.4, 0.9], end=1e14, times=[0.0, 1e14])
     assert parse(text.replace('spacing = "log"', "")).output.first == 0.1

@@ -84,10 +84,10 @@ def _one_count_everywhere(run: Run, data: RunData, counts: list[str], folder: Pa
             assert description["marks"][k] == []
             continue
         number, masses, places = data.clusters(k)
-        assert words == f"{number} {'atom' if time >= data.hand_over else 'cluster'}{'' if number == 1 else 's'}"
+        assert words == f"{number} {'atom' if time >= data.handover else 'cluster'}{'' if number == 1 else 's'}"
         assert [mark[-1] for mark in description["marks"][k]] == pytest.approx(masses, abs=1e-5)
         assert len(places) == len(masses) == min(number, 32)
-        if not time >= data.hand_over:
+        if not time >= data.handover:
             assert number == cluster_finder(run)(k).count
         at = np.flatnonzero(np.isclose(run.sample_times, time, rtol=1e-9, atol=0.0))
         if "clusters" in run.diagnostics and len(at):

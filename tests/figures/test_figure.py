@@ -252,9 +252,9 @@ def test_a_snapshot_between_samples_counts_in_the_panel_and_in_the_line_below() 
     assert (times.tolist(), counts.tolist()) == ([0, 4, 8], [5, 3, 2])
 
 
-def test_from_the_hand_over_on_atoms_are_counted() -> None:
+def test_from_the_handover_on_atoms_are_counted() -> None:
     count = lambda k: SnapshotClusters((2, 2, 2, 1)[k], np.empty(0), np.empty((0, 2)))  # noqa: E731
-    data = run_data(circle(16), np.arange(4.0), clusters=count, hand_over=2.0)
+    data = run_data(circle(16), np.arange(4.0), clusters=count, handover=2.0)
     words = [describe_snapshot(data, k) for k in range(4)]
     assert words == ["t = 0 · 2 clusters", "t = 1 · 2 clusters", "t = 2 · 2 atoms", "t = 3 · 1 atom"]
     assert describe_snapshot(replace(data, clusters=None), 1) == "t = 1"

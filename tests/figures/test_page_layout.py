@@ -132,10 +132,10 @@ TOKENS: dict[str, Callable[[], RunData]] = {
 }
 RUNS |= {f"particles, {name}": made for name, made in TOKENS.items()}
 RUNS |= {
-    "circle, atoms": lambda: run_data(circle(64), FAR, hand_over=1.0),
-    "sphere, atoms": lambda: run_data(sphere(24), FAR, hand_over=9e11),
-    "circle, atoms, linear time": lambda: run_data(circle(64), LINEAR, hand_over=9.9),
-    "circle, atoms from the start": lambda: run_data(circle(64), LINEAR, hand_over=0.0),
+    "circle, atoms": lambda: run_data(circle(64), FAR, handover=1.0),
+    "sphere, atoms": lambda: run_data(sphere(24), FAR, handover=9e11),
+    "circle, atoms, linear time": lambda: run_data(circle(64), LINEAR, handover=9.9),
+    "circle, atoms from the start": lambda: run_data(circle(64), LINEAR, handover=0.0),
     "circle, labels": lambda: run_data(circle(64), LINEAR, diagnostics={"time": LINEAR, **LABELS}),
 }
 

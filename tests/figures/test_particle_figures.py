@@ -156,7 +156,7 @@ def test_speed_is_drawn_as_long_as_tokens_are_not_one() -> None:
     for data, drawn in [
         (particles(3, 12, diagnostics=recorded), 30),
         (particles(3, 12, diagnostics=recorded | {"clusters": np.full(41, 2.0)}), 41),
-        (particles(3, 12, diagnostics=recorded, hand_over=9.0), 41),
+        (particles(3, 12, diagnostics=recorded, handover=9.0), 41),
     ]:
         ax = Figure().subplots()
         panel(data, ax, ["speed"])
@@ -213,10 +213,10 @@ def test_an_energy_that_grows_over_decades_is_drawn_by_decades() -> None:
     assert ax.get_ylim()[1] < 1e101  # a log axis has no ticks beyond this value
 
 
-def test_the_hand_over_is_marked_in_every_panel_over_time() -> None:
-    data = run_data(circle(64), LINEAR, hand_over=4.0)
+def test_the_handover_is_marked_in_every_panel_over_time() -> None:
+    data = run_data(circle(64), LINEAR, handover=4.0)
     assert "atoms from t = 4" in facts(data)
-    assert not [fact for fact in facts(replace(data, hand_over=np.nan)) if "atoms" in fact]
+    assert not [fact for fact in facts(replace(data, handover=np.nan)) if "atoms" in fact]
     over_time = [ax for ax in compose(data, Figure()).findobj(Axes) if ax.get_xlim() == (0.0, 10.0)]
     marked = [ax for ax in over_time if "point masses" in [text.get_text() for text in ax.texts]]
     assert len(marked) == 5, "the density over time, and four panels"

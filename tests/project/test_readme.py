@@ -119,7 +119,7 @@ def test_case_is_complete(page):
 def test_layout_is_what_the_file_holds(ran):
     import h5py
 
-    sometimes = "on request", "[hand_over]", "of a free radius"
+    sometimes = "on request", "[handover]", "of a free radius"
     lines = PAGES["docs/files.md"].splitlines()
     always = "\n".join(line for line in lines if not any(word in line for word in sometimes))
     rows = re.findall(r"^\| (`[a-z].*?) \| ([a-z].*?) \|", always, re.MULTILINE)

@@ -105,7 +105,7 @@ def test_tokens_followed_beyond_rounding_are_announced(tmp_path, capsys):
     assert main(["check", "tokens_pair", *more, "time.end=1e30"]) == 0
     assert "# rounding      velocities below 1e-16 are lost" in capsys.readouterr().out
     assert main(["run", "tokens_pair", "-o", str(path), *more, "time.end=1e30"]) == 0
-    assert "a section [hand_over] follows them" in capsys.readouterr().err
+    assert "a section [handover] follows them" in capsys.readouterr().err
     for other in (["tokens_pair", *more], ["tokens_ladder", "--set", "time.end=1e30"]):
         assert main(["check", *other]) == 0
         assert "rounding" not in capsys.readouterr().out

@@ -86,7 +86,7 @@ def test_the_first_half_second_says_nothing() -> None:
 def test_from_a_handover_on_steps_are_looks() -> None:
     """The run has 141 observations to t = 10¹⁴; the steps before the handover do not determine its time."""
     schedule = Logarithmic(1.0, 1e14, 141)
-    remaining = after(RemainingTime(1e14, [schedule], hand_over=True), [0.01 * (k + 1) for k in range(99)])
+    remaining = after(RemainingTime(1e14, [schedule], handover=True), [0.01 * (k + 1) for k in range(99)])
     assert remaining.seconds() is None
     remaining.forget_density_steps()
     after(remaining, [schedule.due(k) for k in range(1, 32)], first=9.0)

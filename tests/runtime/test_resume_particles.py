@@ -40,7 +40,7 @@ beta = 6.0
 kind = "points"
 points = [[1.0, 0.0], [-0.4, 0.9], [-0.6, -0.8]]
 masses = [0.5, 0.3, 0.2]
-[hand_over]
+[handover]
 [time]
 end = 1e6
 [output]
@@ -60,7 +60,7 @@ CASES = {
     "sequence": (TOKENS, ["sequence={diffusion = 0.001}"]),
     "sequence, ssprk3": (TOKENS, ["sequence={diffusion = 0.001}", "time.method=ssprk3"]),
     "handed over": (HANDED, []),
-    "handed over, tokens": (TOKENS, ["hand_over={}", "time.end=200", "output.spacing=log", "output.samples=40"]),
+    "handed over, tokens": (TOKENS, ["handover={}", "time.end=200", "output.spacing=log", "output.samples=40"]),
 }
 
 
@@ -134,7 +134,7 @@ def test_ended_at_once_before_the_first_checkpoint_in_time(name, tmp_path, monke
     assert [found.snapshot(k).tobytes() for k in range(9)] == [whole.snapshot(k).tobytes() for k in range(9)]
 
 
-def test_hand_over_is_marked_and_mergers_are_samples(tmp_path):
+def test_handover_is_marked_and_mergers_are_samples(tmp_path):
     path = tmp_path / "run.h5"
     assert run(parse(HANDED), path, quiet=True) == DONE
     file = read(path)

@@ -459,7 +459,7 @@ def test_what_a_run_tells_in_a_log(tmp_path):
 
 
 def test_a_slow_block_is_explained_and_a_quick_one_is_not(monkeypatch, capfd):
-    remaining = RemainingTime(1.0, (), hand_over=False)
+    remaining = RemainingTime(1.0, (), handover=False)
     progress = Progress("run", 0.0, 1.0, quiet=False, remaining=remaining)
     shown, show = threading.Event(), progress.show
     monkeypatch.setattr(progress, "show", lambda text: (show(text), shown.set()))

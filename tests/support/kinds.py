@@ -32,7 +32,7 @@ CASES: dict[str, dict[str, Any]] = {
         {"manifold": "circle", "resolution": 64},
         {"kind": "points", "points": [[1.0, 0.0], [0.0, 1.0], [-1.0, 0.2]], "masses": [0.5, 0.3, 0.2]},
         1e4,
-        hand_over=HAND_OVER,
+        handover=HAND_OVER,
     ),
     "sphere": _case({"manifold": "sphere", "resolution": 16}, BUMPS, 4.0),
     "axisymmetric": _case({"manifold": "axisymmetric", "resolution": 32, "dimension": 8}, BUMPS),
@@ -55,7 +55,7 @@ CASES: dict[str, dict[str, Any]] = {
     "tokens in 3 dimensions, radius": _tokens(3, 24, stabilizers={"layer_norm": "pre"}),
     "tokens in 16 dimensions": _tokens(16, 24, attention={"beta": 1.0}, end=20.0),
     "tokens in 16 dimensions to atoms": _tokens(
-        16, 4, end=1e4, hand_over=HAND_OVER, initial={"kind": "equiangular", "cosine": 0.5}
+        16, 4, end=1e4, handover=HAND_OVER, initial={"kind": "equiangular", "cosine": 0.5}
     ),
     "tokens by layers": _tokens(3, 24, time={"method": "layers", "layers": 6, "step": 0.5}),
     "sequence": _tokens(3, 40, sequence={"length": 1.0, "diffusion": 1e-3}),

@@ -90,7 +90,7 @@ def shortened(case: dict[str, Any]) -> str:
     if "tolerance" in time:
         found["time.tolerance"] = max(time["tolerance"], TOLERANCE)
     if "end" in time:
-        found["time.end"] = min(time["end"], END_HANDED_OVER if "hand_over" in case else END)
+        found["time.end"] = min(time["end"], END_HANDED_OVER if "handover" in case else END)
     if "layers" in time:
         found["time.layers"] = min(time["layers"], LAYERS)
     if not {"every", "times"} & output.keys():

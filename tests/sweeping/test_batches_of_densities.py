@@ -79,7 +79,7 @@ def test_densities_together_are_what_each_is_alone(name: str) -> None:
     [
         ["time.method=layers", "time.layers=5"], ["time.stop=steady"],
         ["attention.normalization=sinkhorn"], ["attention.mask=causal"], ["domain.precision=single"],
-        ["reaction.kind=logistic", "reaction.rate=0.1"], ["hand_over={}"],
+        ["reaction.kind=logistic", "reaction.rate=0.1"], ["handover={}"],
     ],
 )  # fmt: skip
 def test_others_go_alone(changes: list[str]) -> None:

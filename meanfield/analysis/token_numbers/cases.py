@@ -75,7 +75,7 @@ def _checked(case: Case, *, tolerance: float | None = None, **changes: Any) -> C
     """
     method = case.time.method if case.time.method == "layers" else "auto"
     time = _replace(case.time, method=method, tolerance=tolerance, stop=None, stop_at=None)
-    return _replace(case, time=time, hand_over=None, **changes).replace({})
+    return _replace(case, time=time, handover=None, **changes).replace({})
 
 
 def _about_last_axis(initial: sections.SampledDensity, d: int) -> sections.SampledDensity:

@@ -27,7 +27,7 @@ SPREAD = 1.0  # in cells: above the width at rest; a later handover gains less t
 
 
 @dataclass(frozen=True)
-class HandOverError:
+class HandoverError:
     """Differences that a later time of the handover, which replaces collapsed clusters by atoms, would make.
 
     angle    largest angle between corresponding atoms, radians
@@ -97,7 +97,7 @@ def hand_over_error(
     later: float,
     end: float,
     carry_on: Callable[[Floats, float, float], Floats],
-) -> HandOverError:
+) -> HandoverError:
     """Return the differences between a handover of a density (cells), or tokens (n, d), at ``later`` and at ``time``.
 
     A handover replaces collapsed clusters by atoms.
@@ -113,7 +113,7 @@ def hand_over_error(
     fewest = min(early.count, late.count)
     times = [_time_below(fewest, velocity, atoms, later, end) for atoms in (early, late)]
     merger = abs(times[0] - times[1]) / (times[1] - time) if min(times) < end else np.nan
-    return HandOverError(angle, mass, merger)
+    return HandoverError(angle, mass, merger)
 
 
 def _time_below(count: int, velocity: AtomVelocity, atoms: Atoms, time: float, end: float) -> float:

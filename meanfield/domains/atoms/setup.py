@@ -17,7 +17,7 @@ from meanfield.domains.atoms.diagnostics import DIAGNOSTICS as of_atoms
 from meanfield.domains.atoms.diagnostics import AtomSample
 from meanfield.domains.atoms.events import event_columns, handover_events, merger_events, present_clusters
 from meanfield.domains.atoms.flow import MERGE_ANGLE, merge, until_touch
-from meanfield.domains.atoms.handover import HandOverError, clusters_of, grouped, hand_over_error
+from meanfield.domains.atoms.handover import HandoverError, clusters_of, grouped, hand_over_error
 from meanfield.domains.atoms.handover_states import DensityStates, HandoverStates, TokenStates
 from meanfield.domains.atoms.velocity import AtomVelocity
 from meanfield.domains.common.model_of_case import heads_by_layer
@@ -37,7 +37,7 @@ FIRST_CHECK = 0.1  # time of the first check for a collapse, in units of ``_Stag
 CHECKS_PER_DECADE = 24  # a handover is at most 10 % late
 
 
-def with_hand_over(case: Case, problem: Problem) -> Problem:
+def with_handover(case: Case, problem: Problem) -> Problem:
     """Return a problem that continues with atoms, point masses in place of clusters, after its state has collapsed.
 
     The given problem is on a circle or sphere, or of tokens. Three numbers are stored with the run: the time of the
@@ -61,8 +61,8 @@ def with_hand_over(case: Case, problem: Problem) -> Problem:
 
 
 def _states(case: Case, problem: Problem, velocity: AtomVelocity) -> HandoverStates:
-    assert case.hand_over is not None
-    space, spread = problem.space, case.hand_over.spread
+    assert case.handover is not None
+    space, spread = problem.space, case.handover.spread
     if isinstance(space, Points):
         return TokenStates(space.weights, case.domain.d, spread, cluster_scale(velocity.particles))
     assert isinstance(space, Mesh)
@@ -77,10 +77,10 @@ class _Stages:
     """
 
     def __init__(self, case: Case, problem: Problem, states: HandoverStates, velocity: AtomVelocity) -> None:
-        assert case.hand_over is not None
+        assert case.handover is not None
         self.run_scalars = dict.fromkeys(RUN_SCALARS, np.nan)
         unit = 1 / (case.speed_bound or 1.0)  # the time in which the fastest token could move by a radian
-        self._again, first = case.hand_over.again * unit, FIRST_CHECK * unit
+        self._again, first = case.handover.again * unit, FIRST_CHECK * unit
         self._check_times = Logarithmic(first, 10 * first, 1 + CHECKS_PER_DECADE)
         self.events: list[Event] = []
         self._problem, self._states = problem, states
@@ -115,7 +115,7 @@ class _Stages:
         clusters = clusters_of(self._states.atoms(state.values), cluster_scale(self._atoms.velocity.particles))
         self.events[:] = handover_events(state.time, clusters)
 
-    def _error(self, state: State, until: float) -> HandOverError:
+    def _error(self, state: State, until: float) -> HandoverError:
         def carry_on(values: Floats, start: float, end: float) -> Floats:
             copy = State(start, values.copy())
             return _on_host(integrate(copy, self._problem.dynamics, end).values)

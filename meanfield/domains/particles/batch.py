@@ -39,7 +39,7 @@ def batch_key(case: Case) -> Hashable | None:
         case.time.method != "adaptive"
         or case.time.stop is not None
         or case.sequence is not None
-        or case.hand_over is not None
+        or case.handover is not None
         or attention.file is not None
         or attention.pattern is not None
         or attention.kernel != "exponential"

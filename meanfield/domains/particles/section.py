@@ -87,15 +87,15 @@ class Particles(Domain, frozen=True, kw_only=True, tag="particles"):
             yield "domain.count", self.count, "not allowed with a file, which says how many tokens there are"
         if (self.count or 0) * self.d > MAX_NUMBERS:
             yield "domain.count", self.count, f"at most {MAX_NUMBERS // self.d} with domain.dimension = {self.d}"
-        if case.hand_over is not None and self.d > MAX_ATOM_DIMENSION:
-            yield "domain.dimension", self.d, f"at most {MAX_ATOM_DIMENSION} with a section [hand_over]"
+        if case.handover is not None and self.d > MAX_ATOM_DIMENSION:
+            yield "domain.dimension", self.d, f"at most {MAX_ATOM_DIMENSION} with a section [handover]"
         if case.sequence is not None and isinstance(initial, Points) and initial.masses is not None:
             yield "initial.masses", list(initial.masses), "not allowed with a section [sequence]: its tokens are alike"
         if self.d == 1 and case.stabilizers.layer_norm != "none":
             norm = case.stabilizers.layer_norm
             yield "domain.dimension", 1, f"at least 2 with stabilizers.layer_norm = {norm}: no sphere to move on"
-        if self.d == 1 and case.hand_over is not None:
-            yield "domain.dimension", 1, "at least 2 with a section [hand_over]"
+        if self.d == 1 and case.handover is not None:
+            yield "domain.dimension", 1, "at least 2 with a section [handover]"
         if isinstance(initial, Gaussian) and not case.tokens_have_radius:
             norm = case.stabilizers.layer_norm
             yield "initial.kind", "gaussian", f"another with stabilizers.layer_norm = {norm}: no radius"

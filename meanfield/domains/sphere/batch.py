@@ -40,7 +40,7 @@ def batch_key(case: Case) -> Hashable | None:
         or time.stop is not None
         or case.domain.is_single_precision
         or case.domain.labels is not None
-        or case.hand_over is not None
+        or case.handover is not None
         or case.reaction is not None
         or attention.file is not None
         or NORMALIZATIONS[attention.normalization].is_two_sided

@@ -109,13 +109,13 @@ def draw_energy(ax: Axes, run_data: RunData, names: Sequence[str] = ("entropy", 
 def _draw_speed(ax: Axes, run_data: RunData) -> None:
     speed = run_data.diagnostics["speed"]
     ax.set(ylabel="root mean square |X|", title="speed")
-    if np.nanmax(speed) ** 2 < ROUNDING and np.isnan(run_data.hand_over):  # atoms have exact speeds, however small
+    if np.nanmax(speed) ** 2 < ROUNDING and np.isnan(run_data.handover):  # atoms have exact speeds, however small
         ax.set_yticks([])
         annotate(ax, "nothing moves: zero to rounding")
         return
     speed = np.where(_is_over(run_data), np.nan, speed)
     ax.plot(run_data.diagnostics["time"], positive(speed), color=GREEN, lw=1.4)
-    set_decades(ax, speed, decades=20 if np.isnan(run_data.hand_over) else 300)
+    set_decades(ax, speed, decades=20 if np.isnan(run_data.handover) else 300)
 
 
 def _is_over(run_data: RunData) -> NDArray[np.bool_]:
@@ -124,7 +124,7 @@ def _is_over(run_data: RunData) -> NDArray[np.bool_]:
     Such tokens move only by the tolerance of the time steps.
     """
     speed, clusters = run_data.diagnostics["speed"], run_data.diagnostics.get("clusters")
-    if run_data.particles is None or clusters is None or np.isfinite(run_data.hand_over):
+    if run_data.particles is None or clusters is None or np.isfinite(run_data.handover):
         return np.zeros(len(speed), dtype=bool)
     moving = (clusters != 1) | ~(speed < STEP_NOISE * np.nanmax(speed))
     last = np.flatnonzero(moving)[-1] if moving.any() else len(speed)

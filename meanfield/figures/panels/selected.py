@@ -66,7 +66,7 @@ def draw_panel(ax: Axes, run_data: RunData, name: str, note: str = "", *, alone:
     else:
         draw_component(ax, run_data, name)
     set_time(ax, run_data.time_label + note, time_range(run_data, name), log=run_data.log_time)
-    mark_time(ax, run_data.hand_over, ATOMS)
+    mark_time(ax, run_data.handover, ATOMS)
     if (predicted := run_data.predictions.get(name)) is not None:
         mark_time(ax, predicted.moment, f"{predicted.event} at {run_data.moment(float(f'{predicted.moment:.4g}'))}")
 

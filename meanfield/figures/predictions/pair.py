@@ -53,7 +53,7 @@ def _are_two(case: Case) -> bool:
     plain = attention == Attention(beta=attention.beta) and norm == Stabilizers(
         layer_norm=norm.layer_norm, alpha=norm.alpha, switch=norm.switch
     )
-    alone = case.feed_forward is None and case.reaction is None and case.sequence is None and case.hand_over is None
+    alone = case.feed_forward is None and case.reaction is None and case.sequence is None and case.handover is None
     sees_directions = norm.layer_norm != "none" and case.time.method != "layers"
     return plain and alone and sees_directions and cosine_of_pair(case) is not None
 
