@@ -14,13 +14,13 @@ from typing import TYPE_CHECKING, Any
 if TYPE_CHECKING:
     from .analysis.convergence import ConvergenceStudy, convergence_study
     from .io.run_file import Column, FileError, Run, RunFile, read
-    from .mesh.axisymmetric import axisymmetric
     from .mesh.boundaries import Flux, Outflow, Periodic, Robin, Value, Wall
     from .mesh.icosphere import icosphere
     from .mesh.interval import interval
     from .mesh.mesh import Mesh, circle, sphere
     from .mesh.product import box, product, torus
     from .mesh.stack import stack
+    from .mesh.symmetric import axisymmetric, radial
     from .mesh.triangles import read_triangles, triangles
     from .recording.record import record, restart
     from .remap.deposit import deposit_points
@@ -55,11 +55,11 @@ if TYPE_CHECKING:
 _HOME = {
     ".analysis.convergence": ("ConvergenceStudy", "convergence_study"),
     ".mesh.mesh": ("Mesh", "circle", "sphere"),
-    ".mesh.axisymmetric": ("axisymmetric",),
     ".mesh.icosphere": ("icosphere",),
     ".mesh.interval": ("interval",),
     ".mesh.product": ("box", "product", "torus"),
     ".mesh.stack": ("stack",),
+    ".mesh.symmetric": ("axisymmetric", "radial"),
     ".mesh.triangles": ("read_triangles", "triangles"),
     ".transforms.pairwise": ("exponential_sums",),
     ".remap.push_forward": ("PushForward", "push_forward"),
@@ -158,6 +158,7 @@ __all__ = [
     "limit_positivity",
     "product",
     "push_forward",
+    "radial",
     "read",
     "read_triangles",
     "record",

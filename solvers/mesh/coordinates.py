@@ -11,6 +11,7 @@ from numpy.typing import ArrayLike
 from .mesh import Floats, Mesh
 
 AXES = ("x", "y", "z")
+RADIAL = "radial"  # manifold of the mesh of shells
 ANGLES = {"circle": "angle"}  # manifold → name of its angular coordinate
 
 
@@ -30,9 +31,9 @@ class Layout(NamedTuple):
 def layout(mesh: Mesh) -> Layout:
     """Return the coordinates of a mesh's cells for figures and datasets.
 
-    An interval or a box has x, y, z; a circle has the angle (radians, from −π). Other meshes have the dimension "cell"
-    with the coordinates of the centers. Cells of a surface in R³ also have longitude and latitude (degrees), as seen
-    from the origin.
+    An interval or a box has x, y, z; shells have r; a circle has the angle (radians, from −π). Other meshes have the
+    dimension "cell" with the coordinates of the centers. Cells of a surface in R³ also have longitude and latitude
+    (degrees), as seen from the origin.
     """
     centers = mesh.centers
     if mesh.manifold in ANGLES:
@@ -41,7 +42,7 @@ def layout(mesh: Mesh) -> Layout:
         return Layout((name,), (mesh.cells,), {name: ((name,), angle)})
     shape = mesh.shape or ((mesh.cells,) if centers.shape[1] == 1 else ())
     if shape and len(shape) == centers.shape[1]:
-        grid, axes = centers.reshape(*shape, -1), AXES[: len(shape)]
+        grid, axes = centers.reshape(*shape, -1), ("r",) if mesh.manifold == RADIAL else AXES[: len(shape)]
         lines = {
             name: ((name,), np.asarray(np.moveaxis(grid[..., k], k, 0).reshape(shape[k], -1)[:, 0]))
             for k, name in enumerate(axes)

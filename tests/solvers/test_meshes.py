@@ -9,15 +9,19 @@ from support import exact
 from support.meshes import AXIS, MESHES, VOLUMES, level, smooth, square
 from support.needs import need_module
 
-from solvers.mesh.axisymmetric import axisymmetric
+from solvers.mesh.boundaries import Robin, Value
 from solvers.mesh.checks import check_mesh
 from solvers.mesh.icosphere import icosphere
 from solvers.mesh.interval import interval, line, polar
 from solvers.mesh.mesh import circle, sphere
 from solvers.mesh.product import box, product, torus
 from solvers.mesh.stack import stack
+from solvers.mesh.symmetric import axisymmetric, radial
 from solvers.mesh.triangles import read_triangles, triangles
+from solvers.terms.conservation_law import ConservationLaw
 from solvers.terms.diffusion import Diffusion
+from solvers.terms.laplacian import Laplacian
+from solvers.terms.laws.euler import Euler
 from solvers.terms.limiters import Reconstruction
 from solvers.timestepping.equation import Equation
 from solvers.timestepping.solve import solve
@@ -143,6 +147,10 @@ def test_no_cell_of_an_icosphere_is_small():
         (lambda: box((4,) * 4, (1.0,) * 4), "cells of 4 axes"),
         (lambda: icosphere(0), "level = 0: expected 1 to 9"),
         (lambda: axisymmetric(1, 8), "d = 1: expected 2 to 343"),
+        (lambda: radial(1, 0.0, 1.0, 8), "d = 1: expected 2 to 343"),
+        (lambda: radial(3, -0.5, 1.0, 8), r"^a = -0\.5: expected a radius >= 0$"),
+        (lambda: radial(200, 0.0, 1e-3, 8), "the volumes of shells are too small or too large for a number"),
+        (lambda: radial(200, 1.0, 1e3, 8), "the volumes of shells are too small or too large for a number"),
         (lambda: triangles([[0, 0], [1, 0], [2, 0]], [[0, 1, 2]]), "expected corners that are not on a line"),
         (lambda: triangles([[0, 0], [1, 0], [0, 1], [5, 5]], [[0, 1, 2]]), "point 3: expected to be a corner"),
         (lambda: triangles([[0, 0], [1, 0], [0, 1]], [[0, 1, 3]]), "corners 0 to 3: expected 0 to 2"),
@@ -221,6 +229,7 @@ def test_a_graded_triangulation_with_a_hole_is_taken():
         lambda: line(10**12, 1.0, 1.0),
         lambda: polar(10**12, 3),
         lambda: axisymmetric(3, 10**12),
+        lambda: radial(3, 0.0, 1.0, 10**12),
         lambda: torus((50_000, 50_000)),
         lambda: torus((10**6, 10**7)),
         lambda: box((30_000, 30_000), (1.0, 1.0)),
@@ -236,6 +245,31 @@ def test_more_sides_than_32_bits_number_are_refused_before_they_are_made(build):
     most = tracemalloc.get_traced_memory()[1]
     tracemalloc.stop()
     assert most < 1e9
+
+
+def test_poisson_in_a_shell_with_other_conditions_on_either_side():
+    """Δu = −2d has the solution c − r², and Δu = 0 the solution r^{2−d}; both converge with order 2."""
+    errors = []
+    for cells in (32, 64):
+        ball, shell = radial(3, 0.0, 1.0, cells), radial(5, 0.5, 2.0, cells)
+        held = Laplacian(ball, {"outer": Robin(1.0, 2.0, 0.0)}).solve(-6.0)  # u + 2u' = 0 at r = 1: c = 5
+        outside = Laplacian(shell, {"inner": Value(8.0), "outer": Value(0.125)}).solve(0.0)
+        at = [mesh.centers[:, 0] for mesh in (ball, shell)]
+        errors.append([np.abs(held - 5 + at[0] ** 2).max(), np.abs(outside - at[1] ** -3.0).max()])
+    assert np.log2(errors[0] / np.array(errors[1])) == pytest.approx([2, 2], abs=0.25), errors
+
+
+def test_a_gas_of_constant_pressure_rests_in_a_ball():
+    mesh, gas = radial(3, 0.0, 1.0, 20), Euler()
+    per_volume = np.diff(mesh.face_areas) / mesh.volumes
+    rest = gas.conserved(np.ones(20), np.zeros((1, 20)), np.ones(20))
+    law = ConservationLaw(mesh, gas.flux, gas.speed, riemann=gas.hllc, mirror=gas.mirror)
+
+    def pressure(t, u):
+        return np.stack([0 * u[0], gas.primitive(u)[2] * per_volume, 0 * u[0]])
+
+    found = solve(Equation(mesh, [law, pressure]), rest, (0.0, 1.0)).u[-1]
+    assert np.abs(found - rest).max() < 1e-13
 
 
 def test_a_dimension_whose_sphere_has_no_area_in_64_bits_is_refused():

@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 import pytest
 from support import exact
-from support.meshes import AXIS, smooth, square
+from support.meshes import AXIS, RADIUS, smooth, square
 
 from solvers import (
     Advection,
@@ -22,6 +22,7 @@ from solvers import (
     icosphere,
     interval,
     product,
+    radial,
     solve,
     sphere,
     torus,
@@ -81,6 +82,12 @@ CASES = {
     "sphere": Case(sphere, *LINEAR, 2.0, (ROUND,)),
     "icosphere": Case(lambda n: icosphere(int(np.log2(n)) - 2), *LINEAR, 2.0, (ROUND,)),
     "axisymmetric": Case(lambda n: axisymmetric(4, n), lambda x: np.cos(x[:, 0]), lambda x: -np.sin(x), 3.0),
+    "radial": Case(
+        lambda n: radial(3, 0.0, RADIUS, n),
+        lambda x: np.sinc(x[:, 0] / np.pi),
+        lambda x: (np.cos(x) - np.sinc(x / np.pi)) / np.maximum(x, 1e-9),
+        1.0,
+    ),
     "product": Case(
         lambda n: product(circle(n), interval(0.0, np.pi, n)),
         lambda x: x[:, 0] * np.cos(x[:, 2]),

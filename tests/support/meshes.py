@@ -3,14 +3,15 @@
 
 import numpy as np
 
-from solvers.mesh.axisymmetric import axisymmetric
 from solvers.mesh.icosphere import _subdivided_icosahedron, icosphere
 from solvers.mesh.interval import interval
 from solvers.mesh.mesh import circle, sphere
 from solvers.mesh.product import box, product, torus
+from solvers.mesh.symmetric import axisymmetric, radial
 from solvers.mesh.triangles import triangles
 
 AXIS = np.array([0.36, 0.48, 0.8])
+RADIUS = 4.493409457909064  # the first r > 0 with tan r = r, at which sin r / r has the slope 0
 
 
 def smooth(s):
@@ -70,11 +71,13 @@ MESHES = {
     "sphere": lambda n: with_mode(sphere(n), quartic, 20.0),
     "icosphere": lambda n: with_mode(icosphere(level(n)), quartic, 20.0),
     "axisymmetric": lambda n: with_mode(axisymmetric(5, n), lambda m: np.cos(m.centers[:, 0]) ** 2 - 0.2, 10.0),
+    "radial": lambda n: with_mode(radial(3, 0.0, RADIUS, n), lambda m: np.sinc(m.centers[:, 0] / np.pi), 1.0),
     "triangles": lambda n: with_mode(triangles(*square(n)), lambda m: cos(m, 1, 2), 5.0),
     "surface": lambda n: with_mode(closed_surface(n), quartic, 20.0),
 }
 VOLUMES = {
     "interval": np.pi, "stretched": np.pi, "periodic": 2 * np.pi, "circle": 2 * np.pi, "box": np.pi**2,
     "box 3": 2 * np.pi**3, "torus": 4 * np.pi**2, "cylinder": 2 * np.pi**2, "shell": 4 * np.pi**2,
-    "sphere": 4 * np.pi, "icosphere": 4 * np.pi, "axisymmetric": 8 * np.pi**2 / 3, "triangles": np.pi**2,
+    "sphere": 4 * np.pi, "icosphere": 4 * np.pi, "axisymmetric": 8 * np.pi**2 / 3,
+    "radial": 4 * np.pi / 3 * RADIUS**3, "triangles": np.pi**2,
 }  # fmt: skip

@@ -38,6 +38,7 @@ MESHES: dict[str, Callable[[], s.Mesh]] = {
     "product": lambda: s.product(s.circle(8), s.interval(0.0, 1.0, 6)),
     "stack": lambda: s.stack(s.circle(8), 3),
     "axisymmetric": lambda: s.axisymmetric(8, 12),
+    "radial": lambda: s.radial(3, 0.5, 2.0, 12),
     "triangles": lambda: s.triangles(POINTS, CORNERS),
     "line": lambda: line(16, 5.0, 1.0),
     "polar": lambda: polar(48, 5),
