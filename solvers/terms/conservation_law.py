@@ -46,7 +46,8 @@ class ConservationLaw:
     riemann : "rusanov" or callable, default "rusanov"
         Flux through a face between the values u₋ and u₊ reconstructed at both sides. "rusanov" is
         ½ (f(u₋) + f(u₊))·n − ½ a (u₊ − u₋) with the larger speed a of both. A function
-        (u₋, u₊, n (n, d), x) → (flux along n, speed (n,)) replaces it, as ``Euler().hllc`` or ``ShallowWater().hll``.
+        (u₋, u₊, n (n, d), x) → (flux along n, speed (n,)) replaces it, with unit normals n: the methods ``hll``,
+        ``hllc`` and ``roe`` of :class:`~solvers.Euler` and :class:`~solvers.ShallowWater`, or your own.
     reconstruction : {"muscl", "weno5", "constant"}, default "muscl"
         "muscl" is of order 2. "weno5", on equal cells of a curve, a box or a torus, is of order 5 along one axis,
         without strict bounds. "constant" is of order 1 on any mesh and keeps Sod's tube within its initial states.
@@ -126,6 +127,8 @@ class ConservationLaw:
         cells = mesh.backend.to_host(mesh.face_cells)
         self._face_cells = cells
         self._walls = mesh.backend.to_device(np.flatnonzero(cells[:, 0] == cells[:, 1]))
+        length = np.sqrt((mesh.face_normals**2).sum(axis=1))  # < 1 for the mean normal of an arc
+        self._normals, self._areas = mesh.face_normals / length[:, None], mesh.face_areas * length
         face_centers = mesh.backend.to_host(mesh.face_centers)
         self._outward = unit_vectors(face_centers) if tangent else mesh.face_centers
         self._through: Any = None
@@ -147,7 +150,7 @@ class ConservationLaw:
             at_side[..., part.sides ^ 1] = self._outside_state(part, at_side[..., part.sides], time, values)
         left, right = at_side[..., 0::2], at_side[..., 1::2]
         normal, fastest = self._solve_riemann(left, right)
-        self._through = mesh.face_areas * normal
+        self._through = self._areas * normal
         self._close(values, time)
         return self._stable_step(mesh.face_areas * fastest)
 
@@ -196,7 +199,7 @@ class ConservationLaw:
 
         Returns the flux along the normals, (faces,) or (fields, faces), and the largest wave speed (faces,).
         """
-        found: Any = self._riemann(left, right, self.mesh.face_normals, self.mesh.face_centers)
+        found: Any = self._riemann(left, right, self._normals, self.mesh.face_centers)
         if not isinstance(found, (tuple, list)) or len(found) != 2:
             raise TypeError(f"riemann returns {type(found).__name__}: expected (flux, speed)")
         normal, fastest = found
@@ -280,7 +283,7 @@ class ConservationLaw:
             check_array("flux", flux, values.shape, "faces")
             return flux
         check_array("flux", flux, (*values.shape, mesh.centers.shape[1]), "faces")
-        normal: Floats = (flux * mesh.face_normals).sum(axis=-1)
+        normal: Floats = (flux * self._normals).sum(axis=-1)
         return normal
 
     def _speed(self, values: Floats) -> Floats:

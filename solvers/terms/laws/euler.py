@@ -9,11 +9,11 @@ import numpy as np
 from ...backends import backend_for
 from ...mesh.checks import check_number
 from ...mesh.mesh import Floats
-from .riemann import hll_flux, mirror_rows
+from .fluid import Fluid
 
 
 @dataclass(frozen=True)
-class Euler:
+class Euler(Fluid):
     """Gas dynamics: ∂ₜ(ρ, ρv, E) + div(ρv, ρv⊗v + p, (E + p)v) = 0 with p = (γ − 1)(E − ½ρv²).
 
     The methods are arguments of :class:`~solvers.ConservationLaw`. Fields are u (d + 2, cells): the density ρ, the d
@@ -96,91 +96,6 @@ class Euler:
         velocity = u[1:-1] / u[0]
         return u[0], velocity, (self.gamma - 1) * (u[-1] - 0.5 * u[0] * (velocity**2).sum(axis=0))
 
-    def flux(self, u: Floats, x: Floats) -> Floats:
-        """Return the flux (ρv, ρv⊗v + p, (E + p)v) of the Euler equations.
-
-        Parameters
-        ----------
-        u : (d + 2, n) array
-            Conserved fields.
-        x : (n, d) array
-            Points, not used.
-
-        Returns
-        -------
-        (d + 2, n, d) array
-            Flux of each field.
-        """
-        _, velocity, pressure = self.primitive(u)
-        flux = u[:, :, None] * velocity.T
-        for k in range(len(velocity)):
-            flux[1 + k, :, k] += pressure
-        flux[-1] += (pressure * velocity).T
-        return flux
-
-    def speed(self, u: Floats, x: Floats) -> Floats:
-        """Return the largest wave speed: the speed of the gas plus the speed of sound √(γp/ρ).
-
-        Parameters
-        ----------
-        u : (d + 2, n) array
-            Conserved fields.
-        x : (n, d) array
-            Points, not used.
-
-        Returns
-        -------
-        (n,) array
-            Speed.
-        """
-        density, velocity, pressure = self.primitive(u)
-        speed: Floats = np.sqrt((velocity**2).sum(axis=0)) + self._sound_speed(density, pressure)
-        return speed
-
-    def mirror(self, u: Floats, n: Floats) -> Floats:
-        """Return the mirror image of a state at a wall, with the momentum ρv − 2(ρv·n)n.
-
-        Parameters
-        ----------
-        u : (d + 2, n) array
-            Conserved fields inside.
-        n : (n, d) array
-            Unit normals of the wall.
-
-        Returns
-        -------
-        (d + 2, n) array
-            Conserved fields outside.
-        """
-        return mirror_rows(u, n, slice(1, -1))
-
-    def hll(self, left: Floats, right: Floats, n: Floats, x: Floats) -> tuple[Floats, Floats]:
-        """Return the flux of Harten, Lax and van Leer with the wave speeds of Davis, and the largest speed.
-
-        Parameters
-        ----------
-        left, right : (d + 2, n) array
-            Conserved fields on both sides of each face.
-        n : (n, d) array
-            Unit normals, from left to right.
-        x : (n, d) array
-            Points, not used.
-
-        Returns
-        -------
-        flux : (d + 2, n) array
-            Flux along the normals.
-        speed : (n,) array
-            Largest absolute wave speed.
-
-        References
-        ----------
-        Harten, Lax and van Leer (1983); Davis (1988).
-        """
-        return hll_flux(
-            self._normal_flux(left, n), self._normal_flux(right, n), left, right, *self._waves(left, right, n)
-        )
-
     def hllc(self, left: Floats, right: Floats, n: Floats, x: Floats) -> tuple[Floats, Floats]:
         """Return the HLLC flux and the largest speed: contacts at rest stay sharp.
 
@@ -202,10 +117,12 @@ class Euler:
 
         References
         ----------
-        Toro, Spruce and Speares (1994); Davis (1988).
+        Toro, Spruce and Speares (1994); wave speeds: Einfeldt (1988).
         """
         slow, fast = self._waves(left, right, n)
-        (density_l, along_l, pressure_l), (density_r, along_r, pressure_r) = (self._normal(u, n) for u in (left, right))
+        (density_l, along_l, pressure_l, _), (density_r, along_r, pressure_r, _) = (
+            self._along(u, n) for u in (left, right)
+        )
         mass_l, mass_r = density_l * (slow - along_l), density_r * (fast - along_r)
         contact = (pressure_r - pressure_l + mass_l * along_l - mass_r * along_r) / (mass_l - mass_r)
         through = backend_for(contact).xp.where(
@@ -221,31 +138,17 @@ class Euler:
         F and u are flux and state of this side, u* is the state between the outer ``wave`` and the ``contact``; both
         are speeds (n,).
         """
-        density, along, pressure = self._normal(u, n)
+        density, along, pressure, _ = self._along(u, n)
         factor = (wave - along) / (wave - contact)
         star = u * factor
         star[1:-1] += factor * density * (contact - along) * n.T
         star[-1] += factor * (contact - along) * (density * contact + pressure / (wave - along))
         return self._normal_flux(u, n) + moved * (star - u)
 
-    def _normal(self, u: Floats, n: Floats) -> tuple[Floats, Floats, Floats]:
-        density, velocity, pressure = self.primitive(u)
-        along: Floats = (velocity * n.T).sum(axis=0)
-        return density, along, pressure
-
-    def _normal_flux(self, u: Floats, n: Floats) -> Floats:
-        _, along, pressure = self._normal(u, n)
-        flux = u * along
-        flux[1:-1] += pressure * n.T
-        flux[-1] += pressure * along
-        return flux
-
-    def _waves(self, left: Floats, right: Floats, n: Floats) -> tuple[Floats, Floats]:
-        """Return bounds (n,) of the least and the largest signal speed along n between two states (Davis 1988)."""
-        (density_l, along_l, pressure_l), (density_r, along_r, pressure_r) = (self._normal(u, n) for u in (left, right))
-        c_l, c_r = self._sound_speed(density_l, pressure_l), self._sound_speed(density_r, pressure_r)
-        return np.minimum(along_l - c_l, along_r - c_r), np.maximum(along_l + c_l, along_r + c_r)
-
     def _sound_speed(self, density: Floats, pressure: Floats) -> Floats:
         sound: Floats = np.sqrt(self.gamma * pressure / density)
+        return sound
+
+    def _mean_sound_speed(self, specific: Floats, density_l: Floats, density_r: Floats) -> Floats:
+        sound: Floats = np.sqrt((self.gamma - 1) * (specific[-1] - 0.5 * (specific[1:-1] ** 2).sum(axis=0)))
         return sound

@@ -6,13 +6,16 @@ from dataclasses import dataclass
 
 import numpy as np
 
+from ...backends import backend_for
 from ...mesh.checks import check_number
 from ...mesh.mesh import Floats
-from .riemann import hll_flux, mirror_rows
+from .fluid import TINY, Fluid
+
+DRY = 1e-8  # of the largest depth: a film in which velocities are reduced
 
 
 @dataclass(frozen=True)
-class ShallowWater:
+class ShallowWater(Fluid):
     """Shallow water: ∂ₜ(h, hv) + div(hv, hv⊗v + ½gh²) = 0.
 
     The methods are arguments of :class:`~solvers.ConservationLaw`. Fields are u (d + 1, cells): the depth h and the d
@@ -51,63 +54,35 @@ class ShallowWater:
     def __post_init__(self) -> None:
         check_number("gravity", self.gravity)
 
-    def flux(self, u: Floats, x: Floats) -> Floats:
-        """Return the flux (hv, hv⊗v + ½gh²) of the shallow-water equations.
+    def primitive(self, u: Floats) -> tuple[Floats, Floats, Floats]:
+        """Return the depth h, the velocity v and the pressure ½gh² per density, integrated over the depth.
+
+        The velocity is 2h hv/(h² + max(h, ε)²), where ε is 1e-8 of the largest depth. It is hv/h in water, and tends
+        to 0 on dry ground (compare Kurganov and Petrova 2007).
 
         Parameters
         ----------
         u : (d + 1, n) array
-            Fields h, hv.
-        x : (n, d) array
-            Points, not used.
+            Rows h, hv.
 
         Returns
         -------
-        (d + 1, n, d) array
-            Flux of each field.
+        depth : (n,) array
+            Depth h.
+        velocity : (d, n) array
+            Components of v.
+        pressure : (n,) array
+            Pressure ½gh².
         """
-        flux: Floats = u[:, :, None] * (u[1:] / u[0]).T
-        for k in range(len(u) - 1):
-            flux[1 + k, :, k] += 0.5 * self.gravity * u[0] ** 2
-        return flux
+        depth = u[0]
+        film = np.maximum(depth, DRY * depth.max())
+        velocity = 2 * depth / (depth**2 + film**2 + TINY) * u[1:]
+        return depth, velocity, 0.5 * self.gravity * depth**2
 
-    def speed(self, u: Floats, x: Floats) -> Floats:
-        """Return the largest wave speed: the speed of the water plus √(gh).
+    def hllc(self, left: Floats, right: Floats, n: Floats, x: Floats) -> tuple[Floats, Floats]:
+        """Return the HLLC flux and the largest speed: shear layers at rest stay sharp.
 
-        Parameters
-        ----------
-        u : (d + 1, n) array
-            Fields h, hv.
-        x : (n, d) array
-            Points, not used.
-
-        Returns
-        -------
-        (n,) array
-            Speed.
-        """
-        speed: Floats = np.sqrt((u[1:] ** 2).sum(axis=0)) / u[0] + np.sqrt(self.gravity * u[0])
-        return speed
-
-    def mirror(self, u: Floats, n: Floats) -> Floats:
-        """Return the mirror image of a state at a wall, with the momentum hv − 2(hv·n)n.
-
-        Parameters
-        ----------
-        u : (d + 1, n) array
-            Fields inside.
-        n : (n, d) array
-            Unit normals of the wall.
-
-        Returns
-        -------
-        (d + 1, n) array
-            Fields outside.
-        """
-        return mirror_rows(u, n, slice(1, None))
-
-    def hll(self, left: Floats, right: Floats, n: Floats, x: Floats) -> tuple[Floats, Floats]:
-        """Return the flux of Harten, Lax and van Leer with the wave speeds of Davis, and the largest speed.
+        Depth and momentum along n have the HLL flux. The velocity across n is that of the side from which water comes.
 
         Parameters
         ----------
@@ -127,16 +102,25 @@ class ShallowWater:
 
         References
         ----------
-        Harten, Lax and van Leer (1983); Davis (1988).
+        Toro, Spruce and Speares (1994); Toro (2001), section 10.5; wave speeds: Einfeldt (1988).
         """
-        along_l, along_r = ((u[1:] * n.T).sum(axis=0) / u[0] for u in (left, right))
-        c_l, c_r = (np.sqrt(self.gravity * u[0]) for u in (left, right))
-        slow, fast = np.minimum(along_l - c_l, along_r - c_r), np.maximum(along_l + c_l, along_r + c_r)
-        return hll_flux(
-            self._normal_flux(left, along_l, n), self._normal_flux(right, along_r, n), left, right, slow, fast
-        )
+        through, speed = self.hll(left, right, n, x)
+        upwind = backend_for(through).xp.where(through[0] >= 0, self.primitive(left)[1], self.primitive(right)[1])
+        across = through[0] * upwind - through[1:]
+        through[1:] += across - (across * n.T).sum(axis=0) * n.T
+        return through, speed
 
-    def _normal_flux(self, u: Floats, along: Floats, n: Floats) -> Floats:
-        flux = u * along
-        flux[1:] += 0.5 * self.gravity * u[0] ** 2 * n.T
-        return flux
+    def _sound_speed(self, density: Floats, pressure: Floats) -> Floats:
+        speed: Floats = np.sqrt(self.gravity * density)
+        return speed
+
+    def _mean_sound_speed(self, specific: Floats, density_l: Floats, density_r: Floats) -> Floats:
+        speed: Floats = np.sqrt(0.5 * self.gravity * (density_l + density_r))
+        return speed
+
+    def _waves(self, left: Floats, right: Floats, n: Floats) -> tuple[Floats, Floats]:
+        """Return bounds (n,) of the signal speeds along n; a front on dry ground moves at v·n ± 2√(gh)."""
+        slow, fast = super()._waves(left, right, n)
+        (depth_l, along_l, _, wave_l), (depth_r, along_r, _, wave_r) = (self._along(u, n) for u in (left, right))
+        where = backend_for(left).xp.where
+        return where(depth_l > 0, slow, along_r - 2 * wave_r), where(depth_r > 0, fast, along_l + 2 * wave_l)
