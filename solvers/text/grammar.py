@@ -37,7 +37,8 @@ OPERATORS = {  # number of arguments of each
 COORDINATES = ("x", "y", "z")
 _ARGUMENTS = {**dict.fromkeys(POINTWISE, 1), **dict.fromkeys(TWO_ARGUMENTS, 2), **OPERATORS}
 _MAX_LENGTH, _MAX_DEPTH = 5000, 200  # characters of an expression; operations within each other, such as a + b + …
-_LEFT = re.compile(r"dt\(\s*([^\W\d]\w*)\s*\)")
+_RATE = re.compile(r"\bdt\(\s*([^\W\d]\w*)\s*\)")
+_SECOND = re.compile(r"dt\(\s*dt\(\s*([^\W\d]\w*)\s*\)\s*\)")
 _ALLOWED = (
     ast.BinOp, ast.UnaryOp, ast.Call, ast.Name, ast.Constant, ast.List, ast.Load,
     ast.Add, ast.Sub, ast.Mult, ast.Div, ast.Pow, ast.USub, ast.UAdd,
@@ -47,21 +48,34 @@ _ALLOWED = (
 def parse_equations(text: str) -> dict[str, ast.expr]:
     """Return the right side of each equation "dt(u) = …" in a text by the name of its field u.
 
-    Equations are on lines of their own, or separated by semicolons. Text after # is a comment. Raises ValueError for
-    another form, an unknown function, and a field with two equations.
+    An equation "dt(dt(u)) = …" becomes one of u and one of its velocity u_t, which "dt(u)" means on right sides. The
+    velocities come last. Equations are on lines of their own, or separated by semicolons. Text after # is a comment.
+    Raises ValueError for another form, an unknown function, and a field with two equations.
     """
     if not isinstance(text, str):
         raise TypeError(f"text = {text!r}: expected a text such as 'dt(u) = laplace(u)'")
-    sides: dict[str, ast.expr] = {}
     lines = [line.partition("#")[0].strip() for line in re.split(r"[\n;]", text)]
+    first: dict[str, str] = {}
+    second: dict[str, str] = {}
     for line in filter(None, lines):
-        left, equals, right = line.partition("=")
-        field = _LEFT.fullmatch(left.strip())
-        if not equals or field is None:
+        left, equals, right = (part.strip() for part in line.partition("="))
+        twice = _SECOND.fullmatch(left)
+        found = twice or _RATE.fullmatch(left)
+        if not equals or found is None:
             raise ValueError(f"{line!r}: expected an equation such as 'dt(u) = laplace(u)'")
-        if field[1] in sides:
-            raise ValueError(f"{line!r}: a second equation of {field[1]}")
-        sides[field[1]] = parse_expression(right)
+        field = found[1]
+        if field in first | second:
+            raise ValueError(f"{line!r}: a second equation of {field}")
+        (second if twice else first)[field] = right
+    velocities = {field: f"{field}_t" for field in second}
+    texts = {field: velocities[field] for field in second} | first
+    texts |= {velocities[field]: right for field, right in second.items()}
+    if len(texts) < len(first) + 2 * len(second):
+        raise ValueError(f"{text!r}: {', '.join(velocities.values())}: expected no field of the name of a velocity")
+    sides = {
+        field: parse_expression(_RATE.sub(lambda rate: velocities.get(rate[1], rate[0]), right))
+        for field, right in texts.items()
+    }
     if not sides:
         raise ValueError(f"{text!r}: expected an equation such as 'dt(u) = laplace(u)'")
     return sides

@@ -104,13 +104,21 @@ def is_linear(evaluator: Evaluator, tree: ast.expr, name: str, fields: Sequence[
 class Rates:
     """Rates of change by expressions that are not linear, a term of an equation.
 
-    ``is_stiff``   whether they have second derivatives of functions of a field
+    is_separable   whether the rates of the first half of the fields depend on the second half alone, and conversely
+    is_stiff       whether they have second derivatives of functions of a field; False for separable rates
     """
 
     def __init__(self, sums: Sums) -> None:
         self.mesh, self._sums, self.is_autonomous = sums.evaluator.mesh, sums, sums.is_autonomous
         trees = [part for parts in sums.parts for _, part in parts]
-        self.is_stiff = any(
+        half = len(sums.fields) // 2
+        self.is_separable = len(sums.fields) == 2 * half and not any(
+            isinstance(node, ast.Name) and node.id in own
+            for own, parts in zip([sums.fields[:half]] * half + [sums.fields[half:]] * half, sums.parts, strict=True)
+            for _, part in parts
+            for node in ast.walk(part)
+        )
+        self.is_stiff = not self.is_separable and any(
             is_call(node, each) for tree in trees for node in ast.walk(tree) for each in ("laplace", "div")
         )
 

@@ -15,9 +15,11 @@ from .runge_kutta.error_controlled import RungeKutta
 from .runge_kutta.exponential import ExponentialRosenbrock
 from .runge_kutta.semi_discrete import SemiDiscrete
 from .runge_kutta.super_time_stepping import SuperTimeStepping
+from .runge_kutta.symplectic import Symplectic
 from .runge_kutta.tableaux import TABLEAUX
 
 Make = Callable[[Equation, float, float, float | None], Integrator]  # of (equation, rtol, atol, cfl)
+LINEAR_CFL = 0.9  # fraction of the stable step of an oscillator
 SSP_CFL = 0.5  # fraction of the stable step of fluxes for which limiters are monotone; the method is stable up to twice
 
 
@@ -40,7 +42,7 @@ def choose(equation: Equation) -> str:
 
     Densities have splitting, which keeps u ≥ 0. Diffusion that is nonlinear by an interaction has an implicit method,
     another stiff term an additive one. Without a stiff term the method is explicit: strong-stability-preserving for
-    fluxes through faces, of order 5 for smooth rates.
+    fluxes through faces, of order 5 for smooth rates, symplectic for separable ones.
     """
     stiff = equation.stiff
     every = (*equation.terms, stiff)
@@ -48,6 +50,12 @@ def choose(equation: Equation) -> str:
         return "ssprk3"
     if any(getattr(term, "is_stiff", False) for term in equation.terms):
         return "implicit"
+    if (
+        len(equation.terms) == 1
+        and stiff is None
+        and all(getattr(term, "is_separable", False) for term in equation.terms)
+    ):
+        return "symplectic"
     if stiff is not None:
         return "ark4" if has_rate(stiff) else "ssprk3"
     return "ssp3" if any(hasattr(term, "mesh") for term in equation.terms) else "dopri5"
@@ -84,6 +92,10 @@ def _exponential(equation: Equation, rtol: float, atol: float, cfl: float | None
     return ExponentialRosenbrock(equation, rtol, atol, cfl or SSP_CFL)
 
 
+def _symplectic(equation: Equation, rtol: float, atol: float, cfl: float | None) -> Integrator:
+    return Symplectic(equation, rtol, atol, cfl or LINEAR_CFL)
+
+
 def _eighth(equation: Equation, rtol: float, atol: float, cfl: float | None) -> Integrator:
     return AdaptiveIntegrator(SemiDiscrete(equation).full, min(rtol, 1e-3), equation.limit, absolute=atol)
 
@@ -101,6 +113,7 @@ METHODS: dict[str, Make] = {
     "rkl2": _super,
     "implicit": make_implicit,
     "exponential": _exponential,
+    "symplectic": _symplectic,
 }
 """Time integration methods by name, for the argument ``method`` of :func:`~solvers.solve`.
 
@@ -114,6 +127,8 @@ METHODS: dict[str, Make] = {
 - ``"rkl2"``: order 2, super-time-stepping, for diffusion without linear solves.
 - ``"implicit"``: order 4, for stiff terms alone or nonlinear ones, by Newton's iteration with preconditioned GMRES.
 - ``"exponential"``: exact in time for linear equations, else order 2.
+- ``"symplectic"``: order 4, explicit, for ∂ₜq = g(t, p) and ∂ₜp = f(t, q) such as wave equations, where u has
+  the rows q and then p. The energy does not drift.
 
 ``METHODS[name](equation, rtol, atol, cfl)`` returns the integrator of an equation.
 """

@@ -6,10 +6,10 @@ import numpy as np
 import pytest
 from scipy.linalg import expm
 from support.adaptive import evolve_adaptively
+from support.methods import GENERAL
 
 from solvers import Diffusion, Equation, Solution, Threshold, interval, solve
 from solvers.timestepping.adaptive import AdaptiveIntegrator
-from solvers.timestepping.methods import METHODS
 from solvers.timestepping.observers import Observer
 from solvers.timestepping.schedules import Listed
 from solvers.timestepping.state import State
@@ -113,7 +113,7 @@ def solved(method, rtol, times=None):
     )
 
 
-@pytest.mark.parametrize("method", METHODS)
+@pytest.mark.parametrize("method", GENERAL)
 @pytest.mark.parametrize("rtol", [1e-4, 1e-7, 1e-10])
 def test_a_solution_is_as_accurate_between_steps_as_at_them(method, rtol):
     """Cubic interpolation loses a factor of 60 by dopri5 at 1e-10, and of 4·10⁵ by dop853."""
@@ -163,7 +163,7 @@ def test_a_solution_at_an_array_of_times(method):
     assert found(0).shape == (3,)
 
 
-@pytest.mark.parametrize("method", METHODS)
+@pytest.mark.parametrize("method", GENERAL)
 def test_a_solution_is_continuous_at_the_ends_of_steps(method):
     """The time to a step's end may be rounding: it is no step that has shrunk to nothing."""
     found = solved(method, LOOSEST.get(method, 1e-4))

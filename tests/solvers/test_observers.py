@@ -2,9 +2,9 @@
 
 import numpy as np
 import pytest
+from support.methods import GENERAL
 
 from solvers import Equation, Every, Listed, Observer, Threshold, circle, read, record, restart, solve
-from solvers.timestepping.methods import METHODS
 
 DECAY = Equation(None, [lambda t, u: -u])
 HALF = np.log(2)  # time of the event u = ½
@@ -18,7 +18,7 @@ def run(method, observers, times=None, end=2.0, **options):
     return solve(DECAY, [1.0], (0.0, end), method=method, times=times, rtol=1e-2, callbacks=observers, **options)
 
 
-@pytest.mark.parametrize("method", METHODS)
+@pytest.mark.parametrize("method", GENERAL)
 @pytest.mark.parametrize("times", [None, [0.0, 1.0, 2.0]])
 @pytest.mark.parametrize("due", [0.0, 0.3, 1.0])
 def test_an_observer_ends_a_run_at_its_time(method, times, due):
@@ -34,7 +34,7 @@ def test_an_observer_ends_a_run_at_its_time(method, times, due):
     assert found.message.startswith(f"ended by a callback at time {due:g}")
 
 
-@pytest.mark.parametrize("method", METHODS)
+@pytest.mark.parametrize("method", GENERAL)
 def test_an_observer_ends_a_run_at_the_end_of_a_step(method):
     """The end of the second step is due; a method with interpolation calls the observer there as within a step."""
     due = run(method, ()).t[2]
@@ -42,14 +42,14 @@ def test_an_observer_ends_a_run_at_the_end_of_a_step(method):
     assert (found.t[-1], found.steps) == (due, 2)
 
 
-@pytest.mark.parametrize("method", METHODS)
+@pytest.mark.parametrize("method", GENERAL)
 def test_a_run_that_an_observer_ends_at_the_last_time_has_reached_it(method):
     found = run(method, Observer(lambda state: True, Listed((2.0,))))
     assert found.t[-1] == 2.0
     assert found.message.startswith("reached t = 2")
 
 
-@pytest.mark.parametrize("method", METHODS)
+@pytest.mark.parametrize("method", GENERAL)
 def test_observers_see_states_up_to_an_event(method):
     seen = []
     observers = [Observer(lambda state: seen.append((state.time, state.values[0])), Every(0.4))]

@@ -2,10 +2,10 @@
 
 import numpy as np
 import pytest
+from support.methods import GENERAL
 
 from solvers import Advection, ConservationLaw, Diffusion, Equation, Value, circle, interval, solve
 from solvers.timestepping.look_ahead import LookAhead
-from solvers.timestepping.methods import METHODS
 from solvers.timestepping.state import State
 
 AREA, WIDTH, PEAK, END = 6.537, 0.1, 30.0, 40.0
@@ -30,7 +30,7 @@ def growth(method, equation, u0, exact=AREA, end=END):
 
 
 @pytest.mark.parametrize("pulse", [gauss, box])
-@pytest.mark.parametrize("method", METHODS)
+@pytest.mark.parametrize("method", GENERAL)
 def test_no_method_steps_over_a_pulse(method, pulse):
     """The solution starts at rest, where no error bounds a step, for 400 times the width of the pulse."""
     error, found = growth(method, Equation(None, [pulse]), [0.0])
@@ -87,7 +87,7 @@ def test_a_pulse_at_a_boundary():
     assert found.u[0] @ mesh.volumes == pytest.approx(np.sqrt(4 * WIDTH / np.pi), rel=2e-3)
 
 
-@pytest.mark.parametrize("method", METHODS)
+@pytest.mark.parametrize("method", GENERAL)
 def test_no_step_is_longer_than_max_step(method):
     found = solve(Equation(None, [lambda t, u: 0 * u]), [1.0], (0.0, 1.0), method=method, max_step=0.03)
     steps = np.diff(found.t)

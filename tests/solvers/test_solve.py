@@ -6,6 +6,7 @@ from dataclasses import replace
 import numpy as np
 import pytest
 from support import exact
+from support.methods import GENERAL
 
 import solvers
 from solvers import Advection, Diffusion, Equation, Every, Observer, SteadyState, Threshold, circle, solve
@@ -231,7 +232,7 @@ def test_times_callbacks_and_the_end():
     assert "callback" in short.message
 
 
-@pytest.mark.parametrize("method", METHODS)
+@pytest.mark.parametrize("method", GENERAL)
 def test_a_first_step_is_taken(method):
     """Tolerances of 1e-2 accept it; without it, the first step is at most a thousandth of the run."""
     found = solve(FALL, [1.0], (0.0, 1.0), method=method, rtol=1e-2, atol=1e-2, first_step=0.05)

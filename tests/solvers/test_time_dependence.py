@@ -11,9 +11,9 @@ from functools import cache
 import numpy as np
 import pytest
 from scipy.integrate import solve_ivp
+from support.methods import GENERAL
 
 from solvers import (
-    METHODS,
     Advection,
     ConservationLaw,
     Convolution,
@@ -164,7 +164,7 @@ def test_to_a_tolerance(method: str, kind: str) -> None:
 
 
 @pytest.mark.parametrize("nonnegative", [False, True])
-@pytest.mark.parametrize("method", ["auto", *METHODS])
+@pytest.mark.parametrize("method", ["auto", *GENERAL])
 def test_what_comes_in_is_the_integral_of_its_rate(method: str, nonnegative: bool) -> None:
     """∫t dt = 1.5 from t = 1 to 2, exact for methods of order 2, since data are linear."""
     mesh = interval(0.0, 1.0, 3)
