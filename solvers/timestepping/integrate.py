@@ -18,10 +18,33 @@ class Integrator(Protocol):  # numpydoc ignore=PR01
     """Method that advances a state step by step.
 
     ``METHODS`` has a function of (equation, rtol, atol, cfl) for each method, which returns its integrator. An
-    integrator holds the work arrays of one run. :func:`~solvers.solve` adds stored times, events and callbacks.
+    integrator holds the work arrays of one run. :func:`~solvers.solve` adds stored times, events and callbacks. A class
+    with ``begin`` and ``step`` may be given to it as ``method``, if a call of (equation, rtol, atol, cfl) makes it.
 
     Examples
     --------
+    A method of one's own, Heun's with steps of 0.01:
+
+    >>> from solvers import Equation, solve
+    >>> class Heun:
+    ...     def __init__(self, equation, rtol, atol, cfl):
+    ...         self.rate = equation.rate
+    ...
+    ...     def begin(self, state):
+    ...         pass
+    ...
+    ...     def step(self, state, target):
+    ...         dt = min(0.01, target - state.time)
+    ...         first = self.rate(state.time, state.values)
+    ...         second = self.rate(state.time + dt, state.values + dt * first)
+    ...         state.values += dt / 2 * (first + second)
+    ...         state.time, state.steps, state.dt = state.time + dt, state.steps + 1, dt
+    >>> solution = solve(Equation(None, [lambda t, u: -u]), [1.0], (0.0, 1.0), method=Heun)
+    >>> solution.message.partition(" in ")[0], round(float(solution.u[-1, 0]), 4)
+    ('reached t = 1, by Heun', 0.3679)
+
+    A loop of one's own with a method of the package:
+
     >>> import numpy as np
     >>> from solvers import METHODS, Equation, State
     >>> integrator = METHODS["dopri5"](Equation(None, [lambda t, u: -u]), 1e-8, 1e-12, None)
@@ -43,7 +66,7 @@ class Integrator(Protocol):  # numpydoc ignore=PR01
         """
         ...
 
-    def step(self, state: State, target: float) -> StepResult:
+    def step(self, state: State, target: float) -> StepResult | None:
         """Advance a state in place by one step.
 
         Parameters
@@ -55,8 +78,8 @@ class Integrator(Protocol):  # numpydoc ignore=PR01
 
         Returns
         -------
-        StepResult
-            Stable time steps at the end of the step and of its stages, and whether an event has occurred.
+        StepResult or None
+            Stable time steps at the end of the step and of its stages, and whether an event has occurred; None without.
 
         Raises
         ------
@@ -143,7 +166,7 @@ def integrate(
         if state.time > target:  # a step of fixed length
             state.time = _first_equal_due(state.time, [until, end, *dues])
         for observer in observers:
-            if result.event:
+            if result is not None and result.event:
                 observer.observe_event(state)
             ends |= observer.observe_if_due(state)
         if after_step(state) or ends:

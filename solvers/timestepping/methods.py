@@ -6,6 +6,7 @@ from collections.abc import Callable
 from difflib import get_close_matches
 from functools import partial
 
+from ..mesh.checks import check_call
 from ..terms.stiff_sum import has_rate
 from .adaptive import AdaptiveIntegrator
 from .equation import Equation
@@ -23,13 +24,16 @@ LINEAR_CFL = 0.9  # fraction of the stable step of an oscillator
 SSP_CFL = 0.5  # fraction of the stable step of fluxes for which limiters are monotone; the method is stable up to twice
 
 
-def method_of(equation: Equation, method: str) -> str:
-    """Return the name of a time integration method, which is ``method`` or the equation's for "auto".
+def method_of(equation: Equation, method: str | Make) -> str | Make:
+    """Return the name of a time integration method, which is ``method`` or the equation's for "auto", or a function.
 
     Raises ValueError for an unknown name.
     """
     if method == "auto":
         return choose(equation)
+    if callable(method):
+        check_call("method", method, "equation, rtol, atol, cfl")
+        return method
     if not isinstance(method, str) or method not in METHODS:
         close = get_close_matches(str(method), METHODS, 1)
         meant = f" (did you mean {close[0]!r}?)" if close else ""
@@ -61,11 +65,23 @@ def choose(equation: Equation) -> str:
     return "ssp3" if any(hasattr(term, "mesh") for term in equation.terms) else "dopri5"
 
 
-def integrator_of(equation: Equation, method: str, rtol: float, atol: float, cfl: float | None) -> Integrator:
-    """Return a new integrator of an equation by the method of a name in METHODS, not "auto".
+def name_of(method: str | Make) -> str:
+    """Return the name of a method: its own if it is a text, or that of a function."""
+    return method if isinstance(method, str) else getattr(method, "__name__", type(method).__name__)
 
-    Raises ValueError for a ``cfl`` that the method ignores.
+
+def integrator_of(equation: Equation, method: str | Make, rtol: float, atol: float, cfl: float | None) -> Integrator:
+    """Return a new integrator of an equation by a function, or by the method of a name in METHODS, not "auto".
+
+    Raises ValueError for a ``cfl`` that the method ignores, and TypeError if a function returns no integrator.
     """
+    if callable(method):
+        found = method(equation, rtol, atol, cfl)
+        if not (hasattr(found, "begin") and hasattr(found, "step")):
+            raise TypeError(
+                f"method {name_of(method)} returns {type(found).__name__}: expected an Integrator with begin and step"
+            )
+        return found
     if cfl is not None and method in WITHOUT_CFL:
         raise ValueError(f"cfl = {cfl:g}: expected None with method = {method!r}, which chooses the step by its error")
     return METHODS[method](equation, rtol, atol, cfl)

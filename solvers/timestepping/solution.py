@@ -17,7 +17,7 @@ from ..mesh.mesh import Floats, Mesh
 from .equation import Equation
 from .integrate import Integrator, advance_copy, integrate
 from .look_ahead import LookAhead
-from .methods import integrator_of, make_implicit
+from .methods import Make, integrator_of, make_implicit
 from .state import State
 from .stiffness import StiffnessTest
 
@@ -41,7 +41,7 @@ class Interpolant:
     """
 
     equation: Equation
-    method: str
+    method: str | Make
     rtol: float
     atol: float
     cfl: float | None

@@ -18,7 +18,7 @@ from .equation import Equation
 from .events import Event, Steadiness, SteadyState, locate
 from .integrate import Integrator, integrate
 from .look_ahead import PROBES
-from .methods import MAY_BECOME_IMPLICIT, method_of
+from .methods import MAY_BECOME_IMPLICIT, Make, method_of, name_of
 from .observers import Observer
 from .runge_kutta.semi_discrete import SemiDiscrete
 from .schedules import Listed
@@ -34,7 +34,7 @@ def solve(
     t_span: tuple[float, float],
     *,
     times: Sequence[float] | None = None,
-    method: str = "auto",
+    method: str | Make = "auto",
     rtol: float = 1e-4,
     atol: float = 1e-8,
     cfl: float | None = None,
@@ -57,11 +57,13 @@ def solve(
     times : sequence of float, optional
         Increasing times from t0 to t1 at which u is stored. An end before t1, by an event or a callback, is stored too.
         By default u is stored at t0 and after every step.
-    method : str, optional
+    method : str or callable, optional
         "auto" chooses by the terms of the equation and names its choice in ``message`` of the solution. Without ``cfl``
         it changes to "implicit" where stability alone makes the steps short. Otherwise a name of
         :data:`~solvers.METHODS`: "dopri5" or "dop853" for smooth terms, "ssp3" for fluxes with limiters, "ark4" for a
-        stiff term beside others, "implicit" if all terms are stiff, "ssprk3" for densities.
+        stiff term beside others, "implicit" if all terms are stiff, "ssprk3" for densities, "symplectic" for equations
+        of second order in time. A function (equation, rtol, atol, cfl) that returns an :class:`~solvers.Integrator` is
+        a method of one's own.
     rtol : float, optional
         Relative tolerance of a step, see Notes. The errors of the mesh are not estimated; 1e-6 is good for studies of
         these.
@@ -133,12 +135,15 @@ def solve(
     check_positive(rtol=rtol, atol=atol, **{key: value for key, value in optional.items() if value is not None})
     if not isinstance(equation, Equation):
         raise TypeError(f"equation = {type(equation).__name__}: expected an Equation")
-    name = method_of(equation, method)
+    by_method = method_of(equation, method)
+    name = name_of(by_method)
     state = State(t0, _field(u0, equation), dt=math.nan if first_step is None else first_step)
     check_tolerances(rtol, atol, state.values)
     longest = math.inf if max_step is None else max_step
     stored = _StoredTimes(state, times, t1)
-    interpolant = Interpolant(equation, name, rtol, atol, cfl, longest, (t1 - t0) / PROBES, keeps_steps=times is None)
+    interpolant = Interpolant(
+        equation, by_method, rtol, atol, cfl, longest, (t1 - t0) / PROBES, keeps_steps=times is None
+    )
     if method == "auto" and cfl is None and name in MAY_BECOME_IMPLICIT:
         interpolant = replace(interpolant, longest=min(longest, stored.spacing))
     dynamics = interpolant.dynamics(t0, first_step)

@@ -259,6 +259,11 @@ def test_rejected_steps_are_counted():
     [
         ({"method": "rk45"}, "method = 'rk45': expected 'auto', 'euler'"),
         ({"method": "arkk4"}, "did you mean 'ark4'"),
+        (
+            {"method": lambda equation: None},
+            r"^method = <lambda>\(equation\): expected a function of \(equation, rtol,",
+        ),
+        ({"method": lambda *a: 1}, r"^method <lambda> returns int: expected an Integrator with begin and step$"),
         ({"t_span": (1.0, 1.0)}, r"t_span = \(1\.0, 1\.0\): expected finite times with t0 < t1"),
         ({"t_span": 3.0}, r"t_span = 3\.0: expected two times"),
         ({"times": [0.0, 2.0]}, r"times = \[0\.0, 2\.0\]: expected increasing times from t0 = 0 to t1 = 1"),
