@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, Protocol
 
 import numpy as np
 from numpy.typing import NDArray
@@ -22,6 +22,19 @@ NEAR_JUMP = 3  # cells from a jump within which limiters, with a stencil of two 
 Pointwise = Callable[[Floats, Floats], Floats]
 Riemann = Callable[[Floats, Floats, Floats, Floats], tuple[Floats, Floats]]
 Mirror = Callable[[Floats, Floats], Floats]
+
+
+class BalancedSource(Protocol):
+    """Force on the momentum that the pressure at faces balances, as ``ShallowWater().over(mesh, bottom)``."""
+
+    def level(self, values: Floats) -> Floats:
+        """Return the field (cells,) that is reconstructed at the faces, beside the state ``values`` (fields, cells)."""
+
+    def balance(self, values: Floats, at_side: Floats, level: Floats) -> tuple[Floats, Floats]:
+        """Return the states (fields, 2 faces) for the Riemann solver, and the pressures (2 faces,) on the cells.
+
+        ``at_side`` (fields, 2 faces) and ``level`` (2 faces,) are reconstructed from the cell averages ``values``.
+        """
 
 
 class ConservationLaw:
@@ -54,6 +67,8 @@ class ConservationLaw:
     mirror : callable, optional
         Function (u (fields, n), n (n, d)) → the state across a wall, as ``Euler().mirror``. Several fields with walls
         need it. Without it the flux of a single field through a wall is 0.
+    source : optional
+        Source in balance with the fluxes: ``ShallowWater().over(mesh, bottom)``, the force −gh∇b of a bottom b.
     tangent : tuple of int, optional
         Rows (first, last + 1) of u that are a vector on the unit sphere. The vector is projected on the tangent plane.
     boundaries : dict, optional
@@ -100,6 +115,7 @@ class ConservationLaw:
         riemann: str | Riemann = "rusanov",
         reconstruction: str = "muscl",
         mirror: Mirror | None = None,
+        source: BalancedSource | None = None,
         tangent: tuple[int, int] | None = None,
         boundaries: Boundaries | None = None,
     ) -> None:
@@ -118,7 +134,7 @@ class ConservationLaw:
             if reconstruction != "muscl":
                 expected = 'expected None, as only "muscl" has limiters'
                 raise ValueError(f"limiter = {limiter!r} with reconstruction = {reconstruction!r}: {expected}")
-        self.mesh, self.mirror = mesh, mirror
+        self.mesh, self.mirror, self.source = mesh, mirror, source
         self.flux, self.speed = _with_place_argument("flux", flux), _with_place_argument("speed", speed)
         self._riemann: Riemann = riemann if callable(riemann) else self._rusanov
         self._reconstruction = RECONSTRUCTIONS[reconstruction](mesh, limiter or "koren")
@@ -129,9 +145,13 @@ class ConservationLaw:
         self._walls = mesh.backend.to_device(np.flatnonzero(cells[:, 0] == cells[:, 1]))
         length = np.sqrt((mesh.face_normals**2).sum(axis=1))  # < 1 for the mean normal of an arc
         self._normals, self._areas = mesh.face_normals / length[:, None], mesh.face_areas * length
+        inner = np.zeros(2 * mesh.faces)
+        inner[mesh.backend.to_host(mesh.cell_sides)] = 1.0
+        self._inner_areas = self._areas.repeat(2) * mesh.backend.to_device(inner)  # 0 beyond the boundary
         face_centers = mesh.backend.to_host(mesh.face_centers)
         self._outward = unit_vectors(face_centers) if tangent else mesh.face_centers
         self._through: Any = None
+        self._pressure: Any = None
 
     def prepare(self, time: float, values: Floats) -> Step:
         """Compute the fluxes f(u)·n through the faces for u = ``values``; return the stable time step min 2V/(Σ A a).
@@ -146,6 +166,9 @@ class ConservationLaw:
             self._check_walls(values)
             self._seen = True
         at_side = self._values_at_sides(values)
+        if self.source is not None:
+            level = self._reconstruct(self.source.level(values)[None])[0]
+            at_side, self._pressure = self.source.balance(values, at_side, level)
         for part in self._parts:
             at_side[..., part.sides ^ 1] = self._outside_state(part, at_side[..., part.sides], time, values)
         left, right = at_side[..., 0::2], at_side[..., 1::2]
@@ -165,8 +188,19 @@ class ConservationLaw:
                 backend.divergence_of_sides, mesh.cells, mesh.volumes, mesh.cell_start, mesh.cell_sides,
                 backend.xp.ascontiguousarray(fluxes), row,
             )  # fmt: skip
+        if self._pressure is not None:
+            self._push(added)
         self._make_tangent(added, mesh.centers)
         rate += added
+
+    def _push(self, rate: Floats) -> None:
+        """Subtract (1/V) Σ A p n from the momentum in ``rate``, for the pressures p of the source at a cell's sides."""
+        mesh = self.mesh
+        force = self._pressure * self._inner_areas
+        force[1::2] *= -1.0  # n is the normal of the face, out of its first cell
+        for k, component in enumerate(self._normals.T):
+            total = mesh.backend.sums_at(mesh.side_cells, force * component.repeat(2), mesh.cells)
+            rate[1 + k] -= total / mesh.volumes
 
     def at_jumps(self, values: Floats) -> NDArray[np.bool_]:
         """Return which cells are near a jump, where the spatial error dominates at any time step.
@@ -217,19 +251,23 @@ class ConservationLaw:
         return 0.5 * through, fastest
 
     def _values_at_sides(self, values: Floats) -> Floats:
-        """Return the values reconstructed at both sides of each face: (2 faces,), or (fields, 2 faces).
+        """Return the values reconstructed at both sides of each face: (2 faces,), or (fields, 2 faces)."""
+        at_side = self._reconstruct(values.reshape(-1, self.mesh.cells))
+        self._make_tangent(at_side, self._outward.repeat(2, axis=0) if self._tangent else self._outward)
+        return at_side.reshape(*values.shape[:-1], -1)
+
+    def _reconstruct(self, rows: Floats) -> Floats:
+        """Return the fields ``rows`` (fields, cells) reconstructed at both sides of each face: (fields, 2 faces).
 
         Sides 2f and 2f + 1 are those of the first and second cell of face f. Both sides of a boundary face get the
         inner value.
         """
-        rows = values.reshape(-1, self.mesh.cells)
-        at_side: Floats = self.mesh.backend.zeros((len(rows), 2 * self.mesh.faces), values.dtype)
+        at_side: Floats = self.mesh.backend.zeros((len(rows), 2 * self.mesh.faces), rows.dtype)
         for row, sides in zip(rows, at_side, strict=True):
             self._reconstruction.values_at_faces(row, sides)
         first, second = 2 * self._walls, 2 * self._walls + 1
         at_side[:, first] = at_side[:, second] = at_side[:, first] + at_side[:, second]  # one of them is 0
-        self._make_tangent(at_side, self._outward.repeat(2, axis=0) if self._tangent else self._outward)
-        return at_side.reshape(*values.shape[:-1], -1)
+        return at_side
 
     def _make_tangent(self, values: Floats, points: Floats) -> None:
         """Project the rows ``tangent`` of ``values``, a vector field, on the tangent planes of the unit sphere.

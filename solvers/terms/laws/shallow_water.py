@@ -7,11 +7,10 @@ from dataclasses import dataclass
 import numpy as np
 
 from ...backends import backend_for
-from ...mesh.checks import check_number
-from ...mesh.mesh import Floats
-from .fluid import TINY, Fluid
-
-DRY = 1e-8  # of the largest depth: a film in which velocities are reduced
+from ...mesh.checks import check_array, check_finite, check_number
+from ...mesh.mesh import Floats, Mesh
+from .bottom import DRY, Bottom, speed_per_momentum
+from .fluid import Fluid
 
 
 @dataclass(frozen=True)
@@ -75,9 +74,40 @@ class ShallowWater(Fluid):
             Pressure ½gh².
         """
         depth = u[0]
-        film = np.maximum(depth, DRY * depth.max())
-        velocity = 2 * depth / (depth**2 + film**2 + TINY) * u[1:]
+        velocity = speed_per_momentum(depth, DRY * depth.max()) * u[1:]
         return depth, velocity, 0.5 * self.gravity * depth**2
+
+    def over(self, mesh: Mesh, bottom: Floats) -> Bottom:
+        """Return the force −gh∇b of a bottom b, for the argument ``source`` of :class:`~solvers.ConservationLaw`.
+
+        A lake at rest stays at rest to rounding, by the limiters "koren", "mc" and "vanleer" also with dry islands.
+
+        Parameters
+        ----------
+        mesh : Mesh
+            Mesh of the water.
+        bottom : (cells,) array
+            Height b of the bottom at the cell centers.
+
+        Returns
+        -------
+        Bottom
+            Source in balance with the fluxes.
+
+        Raises
+        ------
+        TypeError
+            If the bottom does not hold floating-point numbers.
+        ValueError
+            If the bottom has another shape or is not finite.
+
+        References
+        ----------
+        Audusse, Bouchut, Bristeau, Klein and Perthame (2004).
+        """
+        check_array("bottom", bottom, (mesh.cells,))
+        check_finite("bottom", bottom)
+        return Bottom(self.gravity, mesh, mesh.backend.to_device(bottom))
 
     def hllc(self, left: Floats, right: Floats, n: Floats, x: Floats) -> tuple[Floats, Floats]:
         """Return the HLLC flux and the largest speed: shear layers at rest stay sharp.
