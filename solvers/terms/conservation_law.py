@@ -7,7 +7,6 @@ from dataclasses import dataclass
 from typing import Any, Protocol
 
 import numpy as np
-from numpy.typing import NDArray
 
 from ..mesh.boundaries import Boundaries, Flux, Outflow, Part, Value, Wall, all_boundary_parts
 from ..mesh.checks import check_array, check_call, check_field, check_finite, check_mesh, takes
@@ -17,8 +16,6 @@ from .limiters import Constant, Reconstruction, check_limiter
 from .term import Step
 from .weno import Weno
 
-MIN_JUMP = 0.1  # of a field's range: a jump between two cells
-NEAR_JUMP = 3  # cells from a jump within which limiters, with a stencil of two cells, make the error uneven in time
 Pointwise = Callable[[Floats, Floats], Floats]
 Riemann = Callable[[Floats, Floats, Floats, Floats], tuple[Floats, Floats]]
 Mirror = Callable[[Floats, Floats], Floats]
@@ -139,9 +136,9 @@ class ConservationLaw:
         self._riemann: Riemann = riemann if callable(riemann) else self._rusanov
         self._reconstruction = RECONSTRUCTIONS[reconstruction](mesh, limiter or "koren")
         self._parts, self._seen = all_boundary_parts(mesh, boundaries, (Outflow, Value, Flux)), False
+        self.is_autonomous = not any(callable(getattr(part.condition, "g", None)) for part in self._parts)
         self._tangent = None if tangent is None else slice(*tangent)
         cells = mesh.backend.to_host(mesh.face_cells)
-        self._face_cells = cells
         self._walls = mesh.backend.to_device(np.flatnonzero(cells[:, 0] == cells[:, 1]))
         length = np.sqrt((mesh.face_normals**2).sum(axis=1))  # < 1 for the mean normal of an arc
         self._normals, self._areas = mesh.face_normals / length[:, None], mesh.face_areas * length
@@ -152,6 +149,7 @@ class ConservationLaw:
         self._outward = unit_vectors(face_centers) if tangent else mesh.face_centers
         self._through: Any = None
         self._pressure: Any = None
+        self._at_faces: Any = None  # wave speeds times areas, and the values on both sides
 
     def prepare(self, time: float, values: Floats) -> Step:
         """Compute the fluxes f(u)·n through the faces for u = ``values``; return the stable time step min 2V/(Σ A a).
@@ -175,23 +173,48 @@ class ConservationLaw:
         normal, fastest = self._solve_riemann(left, right)
         self._through = self._areas * normal
         self._close(values, time)
-        return self._stable_step(mesh.face_areas * fastest)
+        waves = mesh.face_areas * fastest
+        self._at_faces = waves, left, right
+        return self._stable_step(waves)
 
     def rate(self, dt: float, rate: Floats) -> None:
         """Add −div f(u), the rate of change of the state u last given to ``prepare``, to the array ``rate``."""
+        check_field("rate", rate, self.mesh)
+        added = self._inflow(self._through)
+        if self._pressure is not None:
+            self._push(added)
+        self._make_tangent(added, self.mesh.centers)
+        rate += added
+
+    def numerical_diffusion(self) -> Floats:
+        """Return the rate of change by numerical diffusion at the prepared state, an estimate of the spatial error.
+
+        The flux along the normal of a face is ½ a (u₋ − u₊), with the wave speed a and the reconstructed values u₋ and
+        u₊ on both sides. Walls have none.
+
+        Returns
+        -------
+        (cells,) or (fields, cells) array
+            Rate of change.
+        """
+        waves, left, right = self._at_faces
+        flux = 0.5 * waves * (left - right)
+        flux[..., self._walls] = 0.0
+        rate = self._inflow(flux)
+        self._make_tangent(rate, self.mesh.centers)
+        return rate
+
+    def _inflow(self, through: Floats) -> Floats:
+        """Return the rates of change (…, cells) by the fluxes ``through`` (…, faces) all faces."""
         mesh, backend = self.mesh, self.mesh.backend
-        check_field("rate", rate, mesh)
-        added: Floats = backend.xp.zeros_like(rate)
-        rows, through = added.reshape(-1, mesh.cells), self._through.reshape(-1, mesh.faces)
+        added: Floats = backend.xp.zeros((*through.shape[:-1], mesh.cells), through.dtype)
+        rows, through = added.reshape(-1, mesh.cells), through.reshape(-1, mesh.faces)
         for row, fluxes in zip(rows, through, strict=True):
             backend.launch(
                 backend.divergence_of_sides, mesh.cells, mesh.volumes, mesh.cell_start, mesh.cell_sides,
                 backend.xp.ascontiguousarray(fluxes), row,
             )  # fmt: skip
-        if self._pressure is not None:
-            self._push(added)
-        self._make_tangent(added, mesh.centers)
-        rate += added
+        return added
 
     def _push(self, rate: Floats) -> None:
         """Subtract (1/V) Σ A p n from the momentum in ``rate``, for the pressures p of the source at a cell's sides."""
@@ -201,32 +224,6 @@ class ConservationLaw:
         for k, component in enumerate(self._normals.T):
             total = mesh.backend.sums_at(mesh.side_cells, force * component.repeat(2), mesh.cells)
             rate[1 + k] -= total / mesh.volumes
-
-    def at_jumps(self, values: Floats) -> NDArray[np.bool_]:
-        """Return which cells are near a jump, where the spatial error dominates at any time step.
-
-        A jump between two cells is above a tenth of the range of a field, and above n^(−½) of it for n cells along an
-        axis.
-
-        Parameters
-        ----------
-        values : (cells,) or (fields, cells) array
-            Fields.
-
-        Returns
-        -------
-        (cells,) bool array
-            True within three cells of a jump.
-        """
-        mesh, pairs = self.mesh, self._face_cells
-        min_jump = max(MIN_JUMP, mesh.cells ** (-0.5 / mesh.dimension))
-        found = np.zeros(mesh.cells, dtype=bool)
-        for row in mesh.backend.to_host(values).reshape(-1, mesh.cells):
-            found[pairs[np.abs(row[pairs[:, 0]] - row[pairs[:, 1]]) > min_jump * np.ptp(row)]] = True
-        for _ in range(NEAR_JUMP):
-            found[pairs[found[pairs].any(axis=1)]] = True
-        jumps: NDArray[np.bool_] = mesh.backend.to_device(found)
-        return jumps
 
     def _solve_riemann(self, left: Floats, right: Floats) -> tuple[Floats, Floats]:
         """Evaluate the Riemann solver between the states ``left`` and ``right`` of each face, and check the shapes.

@@ -22,6 +22,7 @@ MIN_GAIN = 0.5  # least order at which a temporal error decreases; a slower decr
 LARGE = 50.0  # times the tolerance: a larger error is attributed to limiters only if the end of the step is stable
 MARGIN = 2.0  # factor within which two errors count as equal
 MAX_REFUSED = 12  # rejected attempts of a step
+SPATIAL_PART = 3e4  # of the change by numerical diffusion, relative to rtol: limiters cause errors of 0.1 to 3 of it
 STEADY_PART = 0.01  # of |values − mean|: allowed error of a step of a steady state, relative to rtol
 BALANCED, MAX_SPLIT = 0.1, 0.5  # net over explicit change in a balance; then largest explicit change over the values
 MAX_RETRY = 0.5  # of a rejected step: halving shows whether the error decreases
@@ -145,7 +146,7 @@ class Attempts:
 class HalvingError:
     """Error estimate of a step from u₀, by comparison of one whole step u₁ with two half steps u₂.
 
-        |u₂ − u₁|/(2ᵖ − 1) over atol + rtol (|u₂ − u₀| + |u₂ − ū₂|/100)      |·|: root mean square, ū₂: mean of u₂
+        |u₂ − u₁|/(2ᵖ − 1) over the allowed error of u₂, see `allowed_error`      |·|: root mean square
 
     order     p of the method, with an error O(dtᵖ⁺¹) of a step, O(dtᵖ) relative to the change
     allowed   the denominator of the last error
@@ -171,25 +172,32 @@ class HalvingError:
             size = max(root_mean_square(values), root_mean_square(before))
             self._split = explicit_change / (MAX_SPLIT * size) if size > 0 else math.inf
 
-    def of_halves(self, values: Floats, before: Floats) -> float:
+    def of_halves(self, values: Floats, before: Floats, diffused: float = 0.0) -> float:
         """Return the ratio of the error of a step to the allowed error; ∞ if it is not finite.
 
-        values   values after two half steps
-        before   values before the step
+        values     values after two half steps
+        before     values before the step
+        diffused   change by numerical diffusion in the step, in root mean square
         """
-        self.allowed = allowed_error(values, before, self._rtol, self._atol)
+        self.allowed = allowed_error(values, before, self._rtol, self._atol, diffused)
         error = root_mean_square(values - self._whole) / (2**self._order - 1) / self.allowed
         return max(error, self._split**self._order) if math.isfinite(error) else math.inf
 
 
-def allowed_error(values: Floats, before: Floats, rtol: float, atol: float) -> float:
-    """Return atol + rtol (|u − u₀| + |u − ū|/100), the allowed error of a step from u₀ = ``before`` to u = ``values``.
+def allowed_error(values: Floats, before: Floats, rtol: float, atol: float, diffused: float = 0.0) -> float:
+    """Return the allowed error of a step from u₀ = ``before`` to u = ``values``.
 
-    |·| is the root mean square, ū the mean over the cells.
+        atol + rtol (|u − u₀| + |u − ū|/100 + 3·10⁴ |D|)      |·|: root mean square, ū: mean over the cells
+
+    |D| is ``diffused``, the change by numerical diffusion in the step. At the default rtol = 10⁻⁴ the error of time is
+    at most about that of space. Limiters switch in steps of any length, and cause errors in proportion to D. For
+    rtol = ∞ the result is ∞, at a steady state too.
     """
+    if math.isinf(rtol):
+        return rtol
     cells = int(np.argmax(values.shape))  # the longest axis, that of the cells
     spread = root_mean_square(values - values.mean(axis=cells, keepdims=True))
-    return atol + rtol * (root_mean_square(values - before) + STEADY_PART * spread)
+    return atol + rtol * (root_mean_square(values - before) + STEADY_PART * spread + SPATIAL_PART * diffused)
 
 
 def root_mean_square(values: Floats) -> float:

@@ -18,6 +18,7 @@ from ..terms.source import Source
 from ..terms.stiff_sum import StiffSum
 from ..terms.term import Step, StiffTerm, Term, TimeArgumentAdapter
 from .checks import check_methods
+from .control import root_mean_square
 
 if TYPE_CHECKING:
     from scipy.sparse import csr_matrix
@@ -294,6 +295,23 @@ class Equation:
         assert self.mesh is not None
         with np.errstate(over="ignore", invalid="ignore"):
             return mass_of(self.mesh, values)
+
+    def numerical_diffusion(self) -> float:
+        """Return the root mean square of the rate of change by numerical diffusion, an estimate of the spatial error.
+
+        The terms are prepared at a state. Unless all terms have the method ``numerical_diffusion``, the result is 0:
+        a source may have its largest error at a front, where numerical diffusion is large too.
+
+        Returns
+        -------
+        float
+            Rate of change.
+        """
+        if self.stiff is not None or not all(hasattr(term, "numerical_diffusion") for term in self.terms):
+            return 0.0
+        terms: tuple[Any, ...] = self.terms
+        rates = [term.numerical_diffusion() for term in terms]
+        return root_mean_square(reduce(np.add, rates)) if rates else 0.0
 
     def lost_in(self, time: float, values: Floats) -> str:
         """Return the description of the first non-finite quantity in a state whose stable step is NaN.

@@ -67,6 +67,11 @@ class SplitIntegrator:
         self._since_undershoot = 0  # steps since the last undershoot of diffusion
         self._explicit_change = 0.0  # by the explicit terms in a controlled step, between the stiff half steps
 
+    @property
+    def stable_step(self) -> float:
+        """Return the length of the next step by its stability alone."""
+        return self.cfl * self._stable
+
     def step(self, state: State, target: float) -> StepResult:
         stable = self.cfl * self._stable
         if not stable > np.spacing(state.time):
@@ -157,6 +162,7 @@ class SplitIntegrator:
         The error is the difference between the two halves and one whole step. ``stable`` bounds the length.
         """
         start, values, good = state.time, state.values, self._good
+        diffusion = self.equation.numerical_diffusion()  # of the state, which the last step has prepared
 
         def attempt(begin: float, dt: float, reached: float) -> StepResult:
             state.time = begin  # stages are relative to the state's time
@@ -182,7 +188,7 @@ class SplitIntegrator:
             too_long = [half for half in (first, result) if self._has_become_long(dt / 2, half)]
             if too_long:
                 attempts.longest = min(self._shorter(state, half) for half in too_long)
-            elif attempts.accept(dt, halving.of_halves(values, good), of_limiters, halving.allowed):
+            elif attempts.accept(dt, halving.of_halves(values, good, dt * diffusion), of_limiters, halving.allowed):
                 break
             values[...] = good
         self._proposal = attempts.next
@@ -228,9 +234,11 @@ def evolve(
 ) -> State:
     """Advance ``state`` in place to ``until`` with Strang splitting around the stiff term, and return the state.
 
-        error of a step ≤ atol + rtol (|change in the step| + |values − mean|/100)      |·|: root mean square
+        error of a step ≤ atol + rtol (|change in the step| + |values − mean|/100 + 3·10⁴ |D|)
 
-    The errors of all steps then add up to about rtol times the path length of the state, independent of a steady part.
+    in root mean squares. D is the change by numerical diffusion, if all terms have that and there is no stiff one.
+    Without it, the errors of all steps add up to about rtol times the path length of the state, independent of a steady
+    part.
     A step is compared with two half steps, whose result is kept; a step with a larger error is repeated with a shorter
     length. An error that does not decrease with the step, as by limiters, is not temporal and is accepted. Where the
     stiff term cancels the explicit ones, a step is also so short that the explicit terms change the state by less than

@@ -19,6 +19,7 @@ from .state import State
 from .stiffness import StiffnessTest
 
 PROBES = 1000  # times of a run at which rates of change are evaluated in addition to those of the steps
+WHOLE = 0.99  # of a whole number of steps, since the stable step may become a little shorter
 SMOOTH = 0.1  # relative residual of a parabola below which the error estimates of the methods are reliable
 
 
@@ -31,7 +32,7 @@ class LookAhead:
     integrates to more than the allowed error, the step ends before, and steps there are at most ``spacing`` long. The
     first step is at most ``first_step`` long, and each step at most four times the previous one. A run with steps
     shorter than ``spacing`` has no additional cost, and neither has an equation of terms with the attribute
-    ``is_autonomous``.
+    ``is_autonomous``, or a run without a tolerance.
 
     Where an equation turns out to be stiff, an implicit integrator replaces the one of the run at the time
     ``changed``.
@@ -53,33 +54,37 @@ class LookAhead:
     changed: float = field(default=math.inf, init=False)
     _problem: SemiDiscrete = field(init=False, repr=False)
     _granted: float = field(default=0.0, init=False)
-    _is_autonomous: bool = field(default=False, init=False)
+    _looks_ahead: bool = field(default=False, init=False)
 
     def __post_init__(self) -> None:
         stiff = self.equation.stiff
         known = [] if stiff is None or not all(map(has_rate, getattr(stiff, "terms", (stiff,)))) else [stiff]
         self._problem = SemiDiscrete(Equation(self.equation.mesh, [*self.equation.terms, *known]))
-        self._is_autonomous = all(getattr(term, "is_autonomous", False) for term in (*self.equation.terms, *known))
+        autonomous = all(getattr(term, "is_autonomous", False) for term in (*self.equation.terms, *known))
+        self._looks_ahead = not autonomous and math.isfinite(self.rtol)
 
     def __call__(self, state: State, until: float) -> tuple[Integrator, float]:
         """Return the integrator, and the latest time at which the next step from a state may end."""
         if self.stiffness is not None and self.stiffness(self.integrator, state, until):
             self.integrator, self.changed, self.stiffness = self.stiffness.implicit, state.time, None
-        limit, growth = self.max_step, MAX_GROWTH * min(state.dt, self._granted)
+        limit, growth, step = self.max_step, MAX_GROWTH * min(state.dt, self._granted), math.inf
         if self._granted == 0.0:
             limit = growth = min(limit, self.spacing if self.first_step is None else self.first_step)
+        else:
+            step = getattr(self.integrator, "stable_step", math.inf)
         longest = min(limit, growth, until - state.time)
-        self._granted = min(self._smooth_part(state, longest, until), limit)
+        if longest < 0.99 * MAX_GROWTH * self.spacing:  # after a step of ``spacing`` rounding must not end the growth
+            self._granted = _whole_steps(min(self.spacing, limit), step)
+        else:
+            self._granted = self._smooth_part(state, _whole_steps(longest, step), until)
         return self.integrator, state.time + self._granted
 
     def _smooth_part(self, state: State, longest: float, until: float) -> float:
         """Return the length of time after a state in which the rate of change of that state is smooth in time.
 
-        For a ``longest`` below about four spacings, the result is one spacing, without an evaluation.
+        The result is at most ``longest``, and at least one spacing.
         """
-        if longest < 0.99 * MAX_GROWTH * self.spacing:  # after a step of ``spacing`` rounding must not end the growth
-            return self.spacing
-        if self._is_autonomous:
+        if not self._looks_ahead:
             return longest
         parts = 2 ** math.ceil(math.log2(longest / self.spacing))
         allowed = allowed_error(state.values, state.values, self.rtol, self.atol)
@@ -101,6 +106,11 @@ class LookAhead:
             time = min(state.time + k * spacing, until)
             with np.errstate(all="ignore"):
                 yield root_mean_square(self._problem.full(time, state.values) - first)
+
+
+def _whole_steps(length: float, step: float) -> float:
+    """Return the longest multiple of a ``step`` up to a ``length``, less a margin; ``length`` if it is shorter."""
+    return length if length <= step else WHOLE * step * math.floor(length / step)
 
 
 def _is_smooth(changes: Floats, allowed: float) -> bool:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable
 from difflib import get_close_matches
 from functools import partial
@@ -73,7 +74,8 @@ def name_of(method: str | Make) -> str:
 def integrator_of(equation: Equation, method: str | Make, rtol: float, atol: float, cfl: float | None) -> Integrator:
     """Return a new integrator of an equation by a function, or by the method of a name in METHODS, not "auto".
 
-    Raises ValueError for a ``cfl`` that the method ignores, and TypeError if a function returns no integrator.
+    For ``rtol`` = ∞ the cfl alone limits the steps. Raises ValueError for that with a method that needs a tolerance,
+    and for a ``cfl`` that the method ignores, and TypeError if a function returns no integrator.
     """
     if callable(method):
         found = method(equation, rtol, atol, cfl)
@@ -82,13 +84,16 @@ def integrator_of(equation: Equation, method: str | Make, rtol: float, atol: flo
                 f"method {name_of(method)} returns {type(found).__name__}: expected an Integrator with begin and step"
             )
         return found
+    if math.isinf(rtol) and method not in WITHOUT_TOLERANCE:
+        expected = f"expected a number > 0; None only with {', '.join(map(repr, WITHOUT_TOLERANCE))}"
+        raise ValueError(f"rtol = None with method = {method!r}: {expected}")
     if cfl is not None and method in WITHOUT_CFL:
         raise ValueError(f"cfl = {cfl:g}: expected None with method = {method!r}, which chooses the step by its error")
     return METHODS[method](equation, rtol, atol, cfl)
 
 
 def _split(name: str, equation: Equation, rtol: float, atol: float, cfl: float | None) -> Integrator:
-    return SplitIntegrator(equation, name, cfl or 0.5, rtol, atol)
+    return SplitIntegrator(equation, name, cfl or 0.5, None if math.isinf(rtol) else rtol, atol)
 
 
 def _tableau(name: str, equation: Equation, rtol: float, atol: float, cfl: float | None) -> Integrator:
@@ -148,5 +153,6 @@ METHODS: dict[str, Make] = {
 
 ``METHODS[name](equation, rtol, atol, cfl)`` returns the integrator of an equation.
 """
+WITHOUT_TOLERANCE = ("ssp3", "euler", "ssprk2", "ssprk3")  # methods whose steps the cfl alone may limit
 WITHOUT_CFL = {"dop853", "implicit"}  # methods with steps independent of the stable step
 MAY_BECOME_IMPLICIT = {"dopri5", "ssp3", "ark4"}  # choices of "auto" that a run of a stiff equation gives up

@@ -46,7 +46,7 @@ class StiffnessTest:
         if state.steps < self._next or not isinstance(integrator, ErrorControlled):
             return False
         self._next = 2 * state.steps
-        step, stable = integrator.next_step, integrator.cfl * integrator.problem.stable_dt
+        step, stable = integrator.next_step, integrator.stable_step
         if until - state.time < MIN_STEPS * step or self.longest < TRIAL * step:
             return False
         if step < stable and step * self._growth(integrator.error, state) < UNSTABLE:

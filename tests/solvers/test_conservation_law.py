@@ -9,6 +9,7 @@ from solvers.mesh.boundaries import Outflow, Wall
 from solvers.mesh.interval import from_edges, interval
 from solvers.mesh.mesh import circle, sphere
 from solvers.mesh.product import box, product
+from solvers.terms.advection import Advection
 from solvers.terms.conservation_law import ConservationLaw
 from solvers.terms.source import Source
 from solvers.timestepping.equation import Equation
@@ -106,24 +107,59 @@ def test_beside_a_reaction_a_front_counts_as_an_error():
     assert np.abs(found.u[-1] - fine.u[-1]).max() < 1e-3  # 1e-4 of each step's change, which adds up to the range
 
 
-def test_cells_at_jumps_are_those_near_a_shock_and_none_of_a_smooth_field():
-    mesh = circle(64)
-    law = burgers(mesh).terms[0]
-    assert not law.at_jumps(np.sin(angles(mesh))).any()
-    step = np.where(np.arange(64) < 32, 1.0, 0.0)  # jumps between 31 and 32, and between 63 and 0
-    near = np.zeros(64, dtype=bool)
-    near[[*range(28, 36), *range(60, 64), *range(4)]] = True
-    np.testing.assert_array_equal(law.at_jumps(step), near)
+def transport(mesh, kind, wind=lambda t: 1.0):
+    """Return transport along an interval with a limiter of Advection, or of ConservationLaw with WENO."""
+    if kind in ("koren", "mc", "vanleer"):
+        return Advection(mesh, lambda t, u: np.full((mesh.cells, 1), wind(t)), limiter=kind)
+    return ConservationLaw(mesh, lambda u: u, lambda u: 0 * u + 1, reconstruction=kind)
 
 
-def test_jumps_are_larger_than_those_of_a_smooth_field_on_few_cells_and_a_tenth_of_the_range_on_many():
-    """Neighbors on 16 cells differ by 0.2 of the range of a sine, less than 16^{−1/2}; a tenth counts on any number."""
-    few, many = circle(16), circle(10_000)
-    assert not burgers(few).terms[0].at_jumps(np.sin(angles(few))).any()
-    law, cells = burgers(many).terms[0], np.arange(10_000)
-    for steps, is_jump in ((9, True), (11, False)):  # up in ``steps`` equal steps, and slowly down
-        ramp = np.minimum(np.clip(cells - 100, 0, steps) / steps, (9_999 - cells) / 5_000)
-        assert law.at_jumps(ramp).any() == is_jump
+@pytest.mark.parametrize("kind", ["koren", "mc", "vanleer", "weno5"])
+@pytest.mark.parametrize("start", ["box", "gaussian"])
+def test_transport_takes_the_steps_of_the_cfl_at_its_error(kind, start):
+    """Half a turn over 100 cells in 100 steps at cfl ½; limiters switch in steps of any length."""
+    mesh = interval(0.0, 1.0, 100, periodic=True)
+    x = mesh.centers[:, 0] - 0.25
+    u0 = np.where(np.abs(x) < 0.2, 1.0, 0.0) if start == "box" else np.exp(-0.5 * (x / 0.07) ** 2)
+    equation = Equation(mesh, [transport(mesh, kind)])
+    found, fine = (solve(equation, u0, (0.0, 0.5), times=[0.5], cfl=cfl) for cfl in (0.5, 0.1))
+    error, of_fine = (np.abs(one.u[0] - np.roll(u0, 50)).mean() for one in (found, fine))
+    if kind == "weno5" and start == "gaussian":  # the error of space is that of order 5, so that rtol limits the steps
+        assert found.steps > 120, found.message
+    else:
+        assert found.steps + found.rejected < 1.1 * 100, f"{found.message}, {found.rejected} rejected"
+        assert error < 1.02 * of_fine, (error, of_fine)
+
+
+@pytest.mark.parametrize("per_step", [1, 2])
+def test_a_wind_that_changes_faster_than_the_cfl_is_resolved(per_step):
+    """The wind 1 + ½ cos ωt has periods of a step at cfl ½, or of half a step, and the mean 1."""
+    mesh = interval(0.0, 1.0, 50, periodic=True)
+    u0 = np.exp(-0.5 * ((mesh.centers[:, 0] - 0.5) / 0.1) ** 2)
+    omega = 2 * np.pi * 100 * per_step
+    winds = (lambda t: 1.0, lambda t: 1.0 + 0.5 * np.cos(omega * t))
+    found = [solve(Equation(mesh, [transport(mesh, "koren", wind)]), u0, (0.0, 0.2), times=[0.2]) for wind in winds]
+    error, of_gusts = (np.abs(one.u[0] - np.roll(u0, 10)).mean() for one in found)
+    assert of_gusts < 1.1 * error, (of_gusts, error)
+    assert found[1].steps > 3 * found[0].steps
+
+
+def test_without_a_tolerance_the_cfl_limits_the_steps():
+    mesh = interval(0.0, 1.0, 50, periodic=True)
+    u0 = np.exp(-0.5 * ((mesh.centers[:, 0] - 0.5) / 0.1) ** 2)
+    gusts = Equation(mesh, [transport(mesh, "koren", lambda t: np.cos(200 * np.pi * t))])
+    for method in ("auto", "ssprk3"):
+        assert solve(gusts, u0, (0.0, 0.2), rtol=None, method=method).steps < 40
+    with pytest.raises(ValueError, match=r"^rtol = None with method = 'dopri5': expected a number > 0; None only with"):
+        solve(gusts, u0, (0.0, 0.2), rtol=None, method="dopri5")
+
+
+def test_numerical_diffusion_is_that_of_a_step_in_the_constant_reconstruction():
+    """Godunov's fluxes of the speed 2 add 2 (u₊ − u₋)/2 between cells of width 1/8, and nothing at walls."""
+    mesh = interval(0.0, 1.0, 8)
+    law = ConservationLaw(mesh, lambda u: 2 * u, lambda u: 0 * u + 2, reconstruction="constant")
+    law.prepare(0.0, np.array([0.0, 0, 0, 1, 1, 1, 1, 1]))
+    np.testing.assert_allclose(law.numerical_diffusion(), [0, 0, 8, -8, 0, 0, 0, 0], atol=1e-13)
 
 
 @pytest.mark.parametrize("speed", [2.0, -0.5])

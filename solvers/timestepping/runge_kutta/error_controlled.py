@@ -9,7 +9,6 @@ from typing import NoReturn
 import numpy as np
 
 from ...mesh.mesh import Floats
-from ...terms.conservation_law import ConservationLaw
 from ..control import SHRINK, Proposal, StepController, allowed_error, root_mean_square
 from ..equation import Equation
 from ..state import Exploding, NonFinite, State, StepResult
@@ -23,10 +22,9 @@ MIN_STEP = 16  # minimum step in floating-point spacings of time
 class ErrorControlled(ABC):
     """Base class of integrators with error control: a subclass gives u after a step and an estimate of the error.
 
-        |error| ≤ atol + rtol (|change of u| + |u − ū|/100)      |·|: root mean square, ū: mean
+        |error| ≤ atol + rtol (|change of u| + |u − ū|/100 + 3·10⁴ |D|)      |·|: root mean square, ū: mean
 
-    If all terms are conservation laws, cells at shocks are excluded from the error (`ConservationLaw.at_jumps`), since
-    the cfl limits the step there. With other terms shocks are included, since those terms may err most at a front.
+    D is the change of u by numerical diffusion, if all terms have that, as fluxes with limiters; see `allowed_error`.
 
     order   of the error estimate in dt
     cfl     fraction of the stable step of the explicit terms
@@ -38,9 +36,7 @@ class ErrorControlled(ABC):
 
     def __init__(self, equation: Equation, rtol: float, atol: float, cfl: float) -> None:
         self.problem, self.rtol, self.atol, self.cfl = SemiDiscrete(equation), rtol, atol, cfl
-        self.rejected = 0
-        laws = [term for term in equation.terms if isinstance(term, ConservationLaw)]
-        self._laws = laws if equation.stiff is None and len(laws) == len(equation.terms) else []
+        self.rejected, self._proposal = 0, Proposal(math.inf)
 
     @abstractmethod
     def attempt(self, state: State, dt: float) -> tuple[Floats, Floats]:
@@ -59,12 +55,17 @@ class ErrorControlled(ABC):
         self._proposal = Proposal(FIRST * (size + self.atol) / speed if speed > 0 else math.inf)
 
     @property
+    def stable_step(self) -> float:
+        """Return the length of the next step by its stability alone."""
+        return self.cfl * self.problem.stable_dt
+
+    @property
     def next_step(self) -> float:
         """Return the length of the next step by its error and the stable step, unless a time is to be met."""
-        return min(float(self._proposal.step), self.cfl * self.problem.stable_dt)
+        return min(float(self._proposal.step), self.stable_step)
 
     def step(self, state: State, target: float) -> StepResult:
-        self.problem.explicit(state.time, state.values, 0.0)  # sets stable_dt
+        self.problem.prepare(state.time, state.values)
         if math.isnan(self.problem.stable_dt):
             lost = self.problem.equation.lost_in(state.time, state.values)
             raise NonFinite(f"{state.time_and_step}: {lost}")
@@ -74,7 +75,8 @@ class ErrorControlled(ABC):
             if dt < min(MIN_STEP * float(np.spacing(state.time)), left):
                 self._raise_underflow(state, dt)
             values, error = self.try_step(state, dt)
-            if error <= 1:
+            end = target if dt >= left * (1 - 1e-12) else state.time + dt
+            if error <= 1 and self._is_finite(end, values):
                 break
             self.rejected, refused = self.rejected + 1, True
             dt *= float(control.factor(error))
@@ -82,7 +84,7 @@ class ErrorControlled(ABC):
         state.values[...] = values
         if self.problem.equation.limit is not None:
             self.problem.equation.limit(state.values)
-        state.time = target if dt >= left * (1 - 1e-12) else state.time + dt
+        state.time = end
         state.steps, state.dt = state.steps + 1, dt
         return StepResult(stable_dt=self.problem.stable_dt)
 
@@ -102,14 +104,19 @@ class ErrorControlled(ABC):
         """
         with np.errstate(all="ignore"):
             try:
-                values, error = self.attempt(state, dt)
+                self.problem.prepare(state.time, state.values)
+                spatial = dt * self.problem.equation.numerical_diffusion()
+                values, self.error = self.attempt(state, dt)
             except NonFinite:
                 return state.values, math.inf
-            self.error = error
-            for law in self._laws:
-                error = np.where(law.at_jumps(state.values), 0.0, error)
-            ratio = root_mean_square(error) / allowed_error(values, state.values, self.rtol, self.atol)
+            allowed = allowed_error(values, state.values, self.rtol, self.atol, spatial)
+            ratio = root_mean_square(self.error) / allowed
         return values, ratio if math.isfinite(ratio) else math.inf
+
+    def _is_finite(self, time: float, values: Floats) -> bool:
+        """Return whether a state at the end of a step has a stable step, which is evaluated for the next step too."""
+        self.problem.prepare(time, values)
+        return not math.isnan(self.problem.stable_dt)
 
 
 class RungeKutta(ErrorControlled):

@@ -14,7 +14,7 @@ from ...terms.linear_solver import ShiftedSolver
 from ...terms.operators import links_matrix
 from ...terms.source import Source
 from ...terms.stiff_sum import add_rate, has_rate
-from ...terms.term import Step, Term
+from ...terms.term import Term
 from ..equation import Equation
 from ..state import NonFinite
 
@@ -41,6 +41,7 @@ class SemiDiscrete:
         self.equation = equation.begin()
         self.equation.terms = tuple(map(_without_step_limit, self.equation.terms))
         self.stable_dt = np.inf  # of the explicit terms at their last evaluation
+        self._prepared: tuple[float, Floats] | None = None  # time and state of that evaluation
         stiff = equation.stiff
         without = [term for term in getattr(stiff, "terms", (stiff,)) if stiff is not None and not has_rate(term)]
         if without:
@@ -55,11 +56,20 @@ class SemiDiscrete:
 
         The limiters of densities keep u ≥ 0 in such a step. The largest stable step is stored in ``stable_dt``.
         """
-        self.stable_dt = float(_prepare(self.equation, time, values))
+        self.prepare(time, values)
         rate = np.zeros_like(values)
         for term in self.equation.terms:
             term.rate(dt, rate)
         return rate
+
+    def prepare(self, time: float, values: Floats) -> None:
+        """Evaluate the explicit terms at u = ``values``, unless that was their last evaluation; set ``stable_dt``."""
+        last = self._prepared
+        if last is None or last[0] != time or not np.array_equal(last[1], values):
+            self._prepared = None  # while a term may raise an error
+            with np.errstate(all="ignore"):
+                self.stable_dt = float(self.equation.prepare(time, values))
+            self._prepared = time, values.copy()
 
     def stiff(self, time: float, values: Floats) -> Floats:
         """Return the rate of change I(t, u) by the stiff term at u = ``values``; zeros without a stiff term."""
@@ -205,11 +215,6 @@ def _without_step_limit(term: Term) -> Term:
         term = copy(term)
         term.fastest = float(np.finfo(float).tiny)
     return term
-
-
-def _prepare(equation: Equation, time: float, values: Floats) -> Step:
-    with np.errstate(all="ignore"):
-        return equation.prepare(time, values)
 
 
 def _probe(shape: tuple[int, ...]) -> Floats:
