@@ -1,6 +1,9 @@
 """Configuration of the site: Sphinx reads the pages of this folder and generates the reference from the code.
 
 sphinx-build -W docs build/site
+
+With the tag ``-t unexecuted`` the entries of the gallery, the notebooks and the run of a page are not executed. The
+tests execute all of these. The pages then have no figures and outputs; all else is built and checked.
 """
 
 import re
@@ -16,6 +19,8 @@ sys.path[:0] = [str(HERE), str(HERE.parent)]
 from reference.pages import write_pages  # noqa: E402
 
 import meanfield  # noqa: E402
+
+EXECUTED = not tags.has("unexecuted")  # noqa: F821  Sphinx defines the tags
 
 project = "meanfield"
 copyright = "the meanfield maintainers"
@@ -37,6 +42,7 @@ templates_path = ["templates"]
 sphinx_gallery_conf = {
     "examples_dirs": "../gallery/entries",
     "gallery_dirs": "gallery",
+    "plot_gallery": EXECUTED,
     "filename_pattern": r"\.py$",
     "thumbnail_size": (420, 290),  # pixels
     "capture_repr": (),
@@ -52,7 +58,7 @@ html_title = f"meanfield {version}"
 html_show_sphinx = False
 html_static_path = ["static"]
 html_css_files = ["site.css"]
-nb_execution_mode = "force"
+nb_execution_mode = "force" if EXECUTED else "off"
 nb_execution_excludepatterns = ["trained_transformer.ipynb"]  # needs PyTorch; tests/project/test_notebooks.py runs it
 nb_execution_in_temp = True
 nb_execution_timeout = 300
@@ -71,7 +77,7 @@ def link_entries(app, page, source):
 
 def write_run(app, exception):
     """Write the page of a run that browser.md embeds, by the commands of browser.md."""
-    if exception is not None or app.builder.format != "html":
+    if exception is not None or app.builder.format != "html" or not EXECUTED:
         return
     (block,) = re.findall(r"^```bash\n(.*?)^```$", (HERE / "browser.md").read_text("utf-8"), re.MULTILINE | re.DOTALL)
     with TemporaryDirectory() as folder:
