@@ -1,17 +1,9 @@
-"""Command selftest: it passes, and names a failing check if a result is wrong."""
+"""Command selftest: it names a check that fails. All checks pass in a command of the README (test_readme.py)."""
 
 import pytest
 
 from meanfield.cli.parser import main
 from meanfield.results import selftest
-
-
-@pytest.mark.slow
-def test_selftest_passes(capsys):
-    assert main(["selftest"]) == 0
-    lines = capsys.readouterr().out.splitlines()
-    assert len(lines) == len(selftest.CHECKS) + 1
-    assert all(line.startswith("ok ") for line in lines[:-1])
 
 
 def test_what_fails_is_named(capsys, monkeypatch):

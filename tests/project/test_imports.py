@@ -5,9 +5,8 @@ import ast
 import re
 import subprocess
 import sys
+from functools import cache
 from pathlib import Path
-
-import pytest
 
 import meanfield
 import solvers.mesh.mesh
@@ -57,6 +56,13 @@ def room_of(module):
     return max((room for room in ROOMS if f"{module}.".startswith(f"{room}.")), key=len, default="meanfield")
 
 
+@cache
+def tree_of(path):
+    """Return the syntax tree of a file."""
+    return ast.parse(path.read_text(encoding="utf-8"))
+
+
+@cache
 def imported(path):
     """Return the modules that a file imports when it runs: all except those under ``if TYPE_CHECKING``."""
     found, package = set(), module_of(path).split(".")
@@ -77,7 +83,7 @@ def imported(path):
         for child in ast.iter_child_nodes(node):
             visit(child)
 
-    visit(ast.parse(path.read_text(encoding="utf-8")))
+    visit(tree_of(path))
     return found
 
 
@@ -95,37 +101,37 @@ FILES = sorted([*MEANFIELD.rglob("*.py"), *SOLVERS.rglob("*.py")])
 EXAMPLES = sorted(Path("gallery").rglob("*.py"))
 
 
-@pytest.mark.parametrize("path", FILES, ids=module_of)
-def test_rooms_import_in_one_direction(path):
-    room = room_of(module_of(path))
-    allowed = ROOMS if room == "meanfield" else [*ROOMS[: ROOMS.index(room) + 1], "meanfield"]
-    names = {name for name in imported(path) if name.split(".")[0] in ("meanfield", "solvers")}
-    wrong = {name for name in names if room_of(name) not in allowed}
-    assert not wrong, f"{room} may not import {wrong}"
+def test_rooms_import_in_one_direction():
+    wrong = []
+    for path in FILES:
+        room = room_of(module_of(path))
+        allowed = {"meanfield", *(ROOMS if room == "meanfield" else ROOMS[: ROOMS.index(room) + 1])}
+        names = {name for name in imported(path) if name.split(".")[0] in ("meanfield", "solvers")}
+        wrong += [f"{room} may not import {name}" for name in names if room_of(name) not in allowed]
+    assert not wrong
 
 
-@pytest.mark.parametrize("path", FILES, ids=module_of)
-def test_only_backends_compile(path):
-    assert room_of(module_of(path)).startswith("solvers.backends") or not {"numba", "cupy"} & roots(path)
+def test_only_backends_compile():
+    outside = [path for path in FILES if not room_of(module_of(path)).startswith("solvers.backends")]
+    assert not [path for path in outside if {"numba", "cupy"} & roots(path)]
 
 
-@pytest.mark.parametrize("path", [*FILES, *EXAMPLES], ids=str)
-def test_only_backends_know_the_module_of_a_device(path):
+def test_only_backends_know_the_module_of_a_device():
     """Files elsewhere request the backend of an array, of a device or of the host."""
-    if SOLVERS / "backends" not in path.parents:
-        text = path.read_text(encoding="utf-8")
-        assert not re.search(r"backends\.(cpu|gpu)\b|backends import .*\b(cpu|gpu)\b", text)
+    by_name = re.compile(r"backends\.(cpu|gpu)\b|backends import .*\b(cpu|gpu)\b")
+    outside = [path for path in [*FILES, *EXAMPLES] if SOLVERS / "backends" not in path.parents]
+    assert not [path for path in outside if by_name.search(path.read_text(encoding="utf-8"))]
 
 
-@pytest.mark.parametrize("path", FILES, ids=module_of)
-def test_numba_is_used_by_its_public_interface(path):
+def test_numba_is_used_by_its_public_interface():
     """Internals, which may change with the next release, and code written for LLVM are not used."""
-    assert not {name for name in imported(path) if f"{name}.".startswith(("numba.core.", "llvmlite."))}
+    used = [(path, f"{name}.") for path in FILES for name in imported(path)]
+    assert not [pair for pair in used if pair[1].startswith(("numba.core.", "llvmlite."))]
 
 
 def test_underscore_names_belong_to_this_project():
     """Underscore names of other libraries may change with the next release. ``os._exit`` is documented."""
-    nodes = [(path, node) for path in FILES for node in ast.walk(ast.parse(path.read_text("utf-8")))]
+    nodes = [(path, node) for path in FILES for node in ast.walk(tree_of(path))]
     own = {"_exit"} | {name for _, node in nodes for name in defined(node)}
     used = [(path, name) for path, node in nodes for name in accessed(node) if re.match("_[^_]", name)]
     assert len(used) > 1000
@@ -152,15 +158,15 @@ def accessed(node):
     return []
 
 
-@pytest.mark.parametrize("path", FILES, ids=module_of)
-def test_only_files_about_transformers_import_torch(path):
-    assert "transformer" in path.parts or not {"torch", "transformers"} & roots(path)
+def test_only_files_about_transformers_import_torch():
+    others = [path for path in FILES if "transformer" not in path.parts]
+    assert not [path for path in others if {"torch", "transformers"} & roots(path)]
 
 
 def test_a_folder_is_a_room_that_says_what_lives_there():
     for folder in sorted({path.parent for path in FILES}):
         assert len(list(folder.glob("*.py"))) <= MAX_FILES, folder
-        text = ast.get_docstring(ast.parse((folder / "__init__.py").read_text("utf-8"))) or ""
+        text = ast.get_docstring(tree_of(folder / "__init__.py")) or ""
         assert len(text) > 20, folder
 
 
@@ -169,40 +175,37 @@ def names_of_domains(node):
     return {part.value for part in ast.walk(node) if isinstance(part, ast.Constant) and part.value in DOMAINS}
 
 
-@pytest.mark.parametrize("path", sorted(MEANFIELD.rglob("*.py")), ids=module_of)
-def test_nothing_outside_its_room_compares_the_name_of_a_domain(path):
-    if (MEANFIELD / "domains") in path.parents:
-        return
-    for node in ast.walk(ast.parse(path.read_text(encoding="utf-8"))):
-        if isinstance(node, ast.Compare):
-            assert not names_of_domains(node), ast.unparse(node)
-        if isinstance(node, ast.Dict):
-            assert len(set().union(*(names_of_domains(key) for key in node.keys if key))) < 2, ast.unparse(node)
-        if isinstance(node, ast.match_case):
-            assert not names_of_domains(node.pattern), ast.unparse(node)
-        if isinstance(node, ast.Subscript) and isinstance(node.value, ast.Dict):
-            assert not any(names_of_domains(key) for key in node.value.keys if key), ast.unparse(node)
-        if (
-            isinstance(node, ast.Call)
-            and isinstance(node.func, ast.Attribute)
-            and isinstance(node.func.value, ast.Dict)
-        ):
-            assert not any(names_of_domains(key) for key in node.func.value.keys if key), ast.unparse(node)
-        if isinstance(node, ast.Call) and isinstance(node.func, ast.Attribute) and "with" in node.func.attr:
-            assert "manifold" not in ast.unparse(node.func), ast.unparse(node)
+def test_nothing_outside_its_room_compares_the_name_of_a_domain():
+    paths = [path for path in FILES if MEANFIELD in path.parents and (MEANFIELD / "domains") not in path.parents]
+    nodes = [(path, node) for path in paths for node in ast.walk(tree_of(path)) if compares_a_domain(node)]
+    assert not [f"{path}: {ast.unparse(node)}" for path, node in nodes]
 
 
-LIGHT = ["solvers", "meanfield", "meanfield.solvers", "meanfield.cli.parser", "meanfield.transformer.model",
-         "meanfield.transformer.families", "meanfield.transformer"]  # fmt: skip
+def compares_a_domain(node):
+    """Return whether a node of a syntax tree compares the name of a domain, or selects by the name."""
+    match node:
+        case ast.Compare():
+            return bool(names_of_domains(node))
+        case ast.Dict(keys=keys):
+            return len(set().union(*(names_of_domains(key) for key in keys if key))) > 1
+        case ast.match_case(pattern=pattern):
+            return bool(names_of_domains(pattern))
+        case ast.Subscript(value=ast.Dict(keys=keys)) | ast.Call(func=ast.Attribute(value=ast.Dict(keys=keys))):
+            return any(names_of_domains(key) for key in keys if key)
+        case ast.Call(func=ast.Attribute(attr=name) as function):
+            return "with" in name and "manifold" in ast.unparse(function)
+    return False
 
+
+LIGHT = ("solvers", "meanfield", "meanfield.solvers", "meanfield.cli.parser", "meanfield.transformer.model",
+         "meanfield.transformer.families", "meanfield.transformer")  # fmt: skip
 
 PARTS_OF_SCIPY = "[name for name in ('scipy.fft', 'scipy.special', 'scipy.sparse') if name in sys.modules]"
 SELDOM = ["scipy.optimize", "scipy.spatial", "scipy.integrate", "scipy.sparse", "matplotlib"]
 
 
-@pytest.mark.parametrize("package", LIGHT)
-def test_importing_loads_nothing_heavy(package):
-    loaded = f"import sys, {package}; print([name for name in {HEAVY} if name in sys.modules])"
+def test_importing_loads_nothing_heavy():
+    loaded = f"import sys, {', '.join(LIGHT)}; print([name for name in {HEAVY} if name in sys.modules])"
     shown = subprocess.run([sys.executable, "-c", loaded], capture_output=True, text=True, check=True)
     assert shown.stdout.strip() == "[]"
 
@@ -214,12 +217,15 @@ def test_a_run_loads_nothing_that_few_runs_use():
     assert shown.stdout.strip() == "[]"
 
 
-@pytest.mark.parametrize("case", ["growth_circle", "uniform", "tokens_pair"])
-def test_a_small_run_loads_no_part_of_scipy(tmp_path, case):
+def test_small_runs_load_no_part_of_scipy(tmp_path):
     """Importing scipy.fft or scipy.special takes 0.15 s, a sixth of a small run; Numba itself loads scipy.linalg."""
-    changes = ["time.end=0.1", *(["domain.resolution=8"] if case == "uniform" else [])]
-    run = ["run", case, "--quiet", "--overwrite", "-o", str(tmp_path / "run.h5"), "--set", *changes]
-    code = f"import sys; from meanfield.cli.parser import main; main({run}); print({PARTS_OF_SCIPY})"
-    for _ in range(2):  # the first run may have to compile, for which Numba loads more modules
+    run = ["--quiet", "--overwrite", "-o", str(tmp_path / "run.h5"), "--set", "time.end=0.1"]
+    runs = [
+        ["run", "growth_circle", *run],
+        ["run", "tokens_pair", *run],
+        ["run", "uniform", *run, "domain.resolution=8"],
+    ]
+    code = f"import sys; from meanfield.cli.parser import main; [main(run) for run in {runs}]; print({PARTS_OF_SCIPY})"
+    for _ in range(2):  # the first process may have to compile, for which Numba loads more modules
         shown = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
     assert shown.stdout.split("\n")[-2] == "[]"

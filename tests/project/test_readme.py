@@ -1,15 +1,21 @@
 """Commands, code and cases in README and in docs: all run, long ones on a coarse mesh."""
 
+import io
 import json
 import re
 import shlex
 import subprocess
 import sys
 import tomllib
+from collections.abc import Callable
+from contextlib import chdir, redirect_stderr, redirect_stdout
 from pathlib import Path
+from typing import NamedTuple
 
 import pytest
 from support.needs import need_module
+
+from meanfield.cli.parser import main
 
 ROOT = Path(__file__).parents[2]
 RUN = ("start", "tutorial", "files", "cases", "python", "tokens", "pde", "transformer")
@@ -55,8 +61,24 @@ MEANFIELD = [command for page in PAGES for command in commands(page) if command.
 CODE = [pytest.param(code, id=f"{page} {n}") for page in PAGES for n, code in enumerate(blocks(page, "python"))]
 
 
-def run(arguments, folder):
-    return subprocess.run(arguments, cwd=folder, capture_output=True, text=True, check=False)
+class Ran(NamedTuple):
+    """Result of a command or of code: the result of the call, and what is printed."""
+
+    status: object
+    stdout: str
+    stderr: str
+
+
+def run(call: Callable[[], object], folder: Path) -> Ran:
+    """Call a function in a folder, in this process: starting one for each command takes longer than most commands."""
+    with chdir(folder), redirect_stdout(io.StringIO()) as out, redirect_stderr(io.StringIO()) as err:
+        status = call()
+    return Ran(status, out.getvalue(), err.getvalue())
+
+
+def run_code(code: str, folder: Path) -> str:
+    """Return what a program prints that runs in a folder."""
+    return run(lambda: exec(compile(code, "page", "exec"), {"__name__": "__main__"}), folder).stdout
 
 
 @pytest.fixture(scope="module")
@@ -69,10 +91,10 @@ def ran(tmp_path_factory):
             (folder / name).write_text(text, encoding="utf-8")
     results = {}
     for command in MEANFIELD:
-        arguments = [str(Path(sys.executable).with_name("meanfield")), *shlex.split(command)[1:]]
+        arguments = shlex.split(command)[1:]
         smaller = next((changes for word, changes in SMALLER.items() if word in arguments), SMALL)
-        is_run = arguments[1] == "run" and smaller
-        results[command] = run([*arguments, "--set", *smaller] if is_run else arguments, folder)
+        changes = ["--set", *smaller] if arguments[0] == "run" and smaller else []
+        results[command] = run(lambda arguments=[*arguments, *changes]: main(arguments), folder)
     return folder, results
 
 
@@ -87,7 +109,7 @@ def test_command(ran, command):
     if "reference" in command:
         need_module("torch")
     result = ran[1][command]
-    assert result.returncode == 0, result.stderr
+    assert result.status == 0, result.stderr
 
 
 def test_commands_write_what_the_pages_name(ran):
@@ -99,13 +121,11 @@ def test_commands_write_what_the_pages_name(ran):
 def test_python(ran, code):
     if "mf.transformer" in code:
         need_module("torch")
-    result = run([sys.executable, "-c", code], ran[0])
-    assert result.returncode == 0, result.stderr
-    assert result.stdout  # a result, which the code has compared with an exact value
+    assert run_code(code, ran[0])  # a result, which the code has compared with an exact value
 
 
 def test_python_that_reads_prints_the_mass(ran):
-    printed = run([sys.executable, "-c", blocks("README.md", "python")[0]], ran[0]).stdout
+    printed = run_code(blocks("README.md", "python")[0], ran[0])
     assert float(printed.split()[1]) == pytest.approx(1.0, abs=1e-12)  # rounding of the sum over cells
     assert printed.split()[4] == "30.0"
 
@@ -132,7 +152,8 @@ def test_layout_is_what_the_file_holds(ran):
 
 def test_table_lists_the_commands():
     listed = re.findall(r"^\| `meanfield ([a-z]+)", PAGES["docs/cases.md"], flags=re.MULTILINE)
-    text = run([sys.executable, "-m", "meanfield", "--help"], ROOT).stdout
+    program = [sys.executable, "-m", "meanfield", "--help"]
+    text = subprocess.run(program, capture_output=True, text=True, check=True).stdout
     assert listed == re.findall(r"^    ([a-z]+)(?:  |$)", text, flags=re.MULTILINE)
 
 

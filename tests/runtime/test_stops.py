@@ -6,7 +6,6 @@ import fcntl
 import os
 import pty
 import re
-import resource
 import shutil
 import signal
 import struct
@@ -194,42 +193,43 @@ def test_a_run_goes_on_where_nobody_reads_its_log(tmp_path: Path, monkeypatch: p
     assert describe(tmp_path / "run.h5")["state"] == "finished"
 
 
-@pytest.mark.parametrize("part", [0.8, 0.9, 0.99])  # an early write, a later one, the last
-def test_full_disk(tmp_path: Path, whole: Path, part: float) -> None:
-    """A limit on file sizes simulates the disk. One line says how to continue, and the continuation is exact."""
+FULL_DISK = """
+import resource, signal, sys
+from meanfield.cli.parser import main
+sys.dont_write_bytecode = True  # a truncated file would stay and break other processes
+signal.signal(signal.SIGXFSZ, signal.SIG_IGN)
+case, *limits = sys.argv[1:]
+for path, size in zip(limits[::2], limits[1::2]):
+    resource.setrlimit(resource.RLIMIT_FSIZE, (int(size), resource.RLIM_INFINITY))
+    print(main(["run", case, "-o", path, "--quiet", "--force"]))
+"""
+
+
+def test_full_disk(tmp_path: Path, whole: Path) -> None:
+    """A limit on file sizes simulates the disk. One line says how to continue, and the continuation is exact.
+
+    The failure is in an early write, in a later one, and in the last.
+    """
     (tmp_path / "case.toml").write_text(CASE)
-    path = tmp_path / "run.h5"
-    command = [
-        sys.executable,
-        "-m",
-        "meanfield",
-        "run",
-        str(tmp_path / "case.toml"),
-        "-o",
-        str(path),
-        "--quiet",
-        "--force",
-    ]
-    size = int(part * whole.stat().st_size)
-
-    def limit() -> None:
-        signal.signal(signal.SIGXFSZ, signal.SIG_IGN)
-        resource.setrlimit(resource.RLIMIT_FSIZE, (size, size))
-
-    # Truncated bytecode would stay and break other processes.
-    environment = {**os.environ, "PYTHONDONTWRITEBYTECODE": "1"}
-    done = subprocess.run(command, preexec_fn=limit, env=environment, capture_output=True, text=True, timeout=PATIENCE)
-    assert done.returncode == 2
-    assert re.fullmatch(
-        rf"meanfield: {path}: cannot write: File too large; the file is valid up to its \d+ snapshots; "
-        rf"when it can be written again, continue from the last checkpoint: meanfield resume {path}\n",
-        done.stderr,
-    )
-    facts = describe(path)
-    assert facts["state"] in ("interrupted", "killed")  # killed: there was no room for the record of the stop either
-    assert facts["next"] == f"continue from the last checkpoint: meanfield resume {path}"
-    assert resume(path, quiet=True) == DONE
-    assert_same(read(whole), read(path))
+    sizes = {tmp_path / f"{part}.h5": int(part * whole.stat().st_size) for part in (0.8, 0.9, 0.99)}
+    limits = [str(word) for limit in sizes.items() for word in limit]
+    command = [sys.executable, "-c", FULL_DISK, str(tmp_path / "case.toml"), *limits]
+    done = subprocess.run(command, capture_output=True, text=True, timeout=PATIENCE)
+    assert done.stdout == "2\n2\n2\n", done.stderr
+    for path, line in zip(sizes, done.stderr.splitlines(), strict=True):
+        assert re.fullmatch(
+            rf"meanfield: {path}: cannot write: File too large; the file is valid up to its \d+ snapshots; "
+            rf"when it can be written again, continue from the last checkpoint: meanfield resume {path}",
+            line,
+        )
+        facts = describe(path)
+        assert facts["state"] in (
+            "interrupted",
+            "killed",
+        )  # killed: no room for the record of the stop
+        assert facts["next"] == f"continue from the last checkpoint: meanfield resume {path}"
+        assert resume(path, quiet=True) == DONE
+        assert_same(read(whole), read(path))
 
 
 def test_samples_that_waited_when_a_writer_died_are_computed_again(tmp_path: Path, whole: Path) -> None:

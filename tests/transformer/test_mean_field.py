@@ -2,8 +2,6 @@
 
 import errno
 import os
-import resource
-import signal
 import subprocess
 import sys
 
@@ -162,26 +160,30 @@ def test_other_files_of_these_names_are_kept(tmp_path, capsys, name):
     assert (tmp_path / name).read_bytes() == b"mine"
 
 
-# The failure is in the layout, in the numbers, or in the last of them.
-@pytest.mark.parametrize("part", [0.05, 0.5, 0.95])
-def test_a_full_disk_is_told_in_a_line_and_harms_no_case(tmp_path, part):
-    """A limit on the file size simulates the full disk."""
+FULL_DISK = """
+import resource, signal, sys
+from meanfield.cli.parser import main
+sys.dont_write_bytecode = True  # a truncated file would stay and break other tests
+signal.signal(signal.SIGXFSZ, signal.SIG_IGN)
+*arguments, sizes = sys.argv[1:]
+for size in sizes.split():
+    resource.setrlimit(resource.RLIMIT_FSIZE, (int(size), resource.RLIM_INFINITY))
+    print(main(arguments))
+"""
+
+
+def test_a_full_disk_is_told_in_a_line_and_harms_no_case(tmp_path):
+    """A limit on the file size simulates the full disk: in the layout, in the numbers, or in the last of them."""
     model = saved(tmp_path / "model", "bert")
     before = case_of(model, tmp_path)
     matrices = before.with_name("attention.h5")
-    kept, size = matrices.read_bytes(), int(part * matrices.stat().st_size)
-    command = [sys.executable, "-m", "meanfield", *COMMAND, str(model), "--overwrite"]
-    command += ["--text", text_file(tmp_path), "-o", str(before.parent)]
-
-    def limit() -> None:
-        signal.signal(signal.SIGXFSZ, signal.SIG_IGN)
-        resource.setrlimit(resource.RLIMIT_FSIZE, (size, size))
-
-    # A truncated bytecode file would stay and break other tests.
-    environment = {**os.environ, "PYTHONDONTWRITEBYTECODE": "1"}
-    done = subprocess.run(command, preexec_fn=limit, env=environment, capture_output=True, text=True)
-    assert done.returncode == 2, done.stderr
-    assert done.stderr.splitlines()[-1] == f"meanfield: {before.parent}: cannot write: File too large"
+    kept = matrices.read_bytes()
+    sizes = " ".join(str(int(part * len(kept))) for part in (0.05, 0.5, 0.95))
+    command = [*COMMAND, str(model), "--overwrite", "--text", text_file(tmp_path), "-o", str(before.parent), sizes]
+    done = subprocess.run([sys.executable, "-c", FULL_DISK, *command], capture_output=True, text=True)
+    assert done.stdout == "2\n2\n2\n", done.stderr
+    refusal = f"meanfield: {before.parent}: cannot write: File too large"
+    assert [line for line in done.stderr.splitlines() if line.startswith("meanfield")] == 3 * [refusal]
     assert "Traceback" not in done.stderr
     assert matrices.read_bytes() == kept
     assert sorted(path.name for path in before.parent.iterdir()) == ["attention.h5", "case.toml", "tokens.npy"]

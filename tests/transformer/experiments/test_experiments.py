@@ -2,6 +2,7 @@
 
 import copy
 import os
+import pickle
 
 import numpy as np
 import pytest
@@ -386,7 +387,26 @@ def test_perturbations_of_size_zero_change_no_answer(kind, monkeypatch):
     assert np.all(found[-2:, 2] <= found[-2:, 1])  # the loss rises along its gradient
 
 
-def test_robustness_in_processes_is_that_in_one():
+class PoolHere:
+    """Pool that works in this process: its functions, items and results are pickled, as between processes."""
+
+    def __init__(self, jobs, context):
+        pass
+
+    def __enter__(self):
+        return self
+
+    def __exit__(self, *failure):
+        pass
+
+    def map(self, function, items):
+        work = pickle.loads(pickle.dumps((function, list(items))))
+        return [pickle.loads(pickle.dumps(work[0](item))) for item in work[1]]
+
+
+def test_robustness_in_processes_is_that_in_one(monkeypatch):
+    """The processes themselves are those of the stabilizers, in the next test."""
+    monkeypatch.setattr("meanfield.transformer.experiments.workers.ProcessPoolExecutor", PoolHere)
     case = TrainingCase().replace(SMALL)
     one, two = (robustness(case, (0, 1), lambda text: None, Workers(jobs)) for jobs in (1, 2))
     assert one.summary == two.summary
