@@ -167,8 +167,7 @@ def merging_times(angles, masses, beta, scale, end):
     )
 
 
-@pytest.mark.parametrize("diagnostics", [None, ["energy"]], ids=["clusters", "energy alone"])
-@pytest.mark.parametrize("spacing", ["log", "linear"])
+@pytest.mark.parametrize(("spacing", "diagnostics"), [("log", None), ("linear", ["energy"])])
 def test_no_merger_of_atoms_is_lost_before_the_first_sample(spacing, diagnostics):
     """The first merger is at 0.0603, before the first scheduled sample after 0: at 0.1, or at 50."""
     angles, masses = (0.3, 1.7, 3.2, 4.9), (0.4, 0.1, 0.3, 0.2)
@@ -241,11 +240,15 @@ def run(request, tmp_path_factory):
     return write(tmp_path_factory.mktemp("run") / f"{request.param}.h5", names)
 
 
-def test_the_tree_of_a_run(run):
+@pytest.fixture(scope="module")
+def facts(run):
+    return report(run)
+
+
+def test_the_tree_of_a_run(run, facts):
     """The number of tracks is the number of clusters at any time; four at most, then three, then two."""
     tracks = tracks_of(run)
     np.testing.assert_array_equal(tracks.counts, run.diagnostics["clusters"])
-    facts = report(run)
     assert [(one["before"], one["after"]) for one in facts["mergers"]] == [(4, 3), (3, 2)]
     assert [one["count"] for one in facts["lifetimes"]][-3:] == [4, 3, 2]
     assert facts["clusters"] == 2
@@ -254,17 +257,17 @@ def test_the_tree_of_a_run(run):
         assert one["stop"] < other["start"]
 
 
-def test_energy_steps_of_a_run_are_twice_the_product_of_the_masses(run):
+def test_energy_steps_of_a_run_are_twice_the_product_of_the_masses(facts):
     """Neighbors at 1.5 rad add e^{−9·0.93} = 2e-4 to the staircase; the rest, 2 %, is the slope of the plateaus."""
-    for one in report(run)["mergers"]:
+    for one in facts["mergers"]:
         assert one["energy_step"] == pytest.approx(2 * np.prod(one["masses"]))
         assert one["energy_step_measured"] == pytest.approx(one["energy_step"], rel=0.02)
 
 
-def test_the_report_as_text(run):
-    text = format_report(report(run))
+def test_the_report_as_text(facts):
+    text = format_report(facts)
     lines = text.splitlines()
-    first = report(run)["mergers"][0]
+    first = facts["mergers"][0]
     assert lines[1].startswith(f"between {first['since']:.4g} and {first['time']:.4g} ")
     # The end of one row, the start of the next.
     assert text.count(f"between {first['since']:.4g} and {first['time']:.4g}") == 3

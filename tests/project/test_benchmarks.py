@@ -41,6 +41,17 @@ def value_of(figures, *parts):
     return figure.value
 
 
+def called_once(call, repeats=None):
+    """Return the spread of a single call, where the simulator takes seconds for each."""
+    call()
+    return not_called(call)
+
+
+def not_called(call, repeats=None):
+    """Return the spread of a function that would take a second."""
+    return load("measure").Spread(1.0, 1.0, 1.0)
+
+
 def test_velocity_figures():
     figures = load("cost").velocity((16, 32))
     sphere = load("problem").sphere
@@ -387,7 +398,8 @@ def test_gpu_figures(monkeypatch):
     times = {f"{what}, 4, float64": 1.0 for what in ("velocity", "flux", "SSPRK3 step")}
     times |= {gpu._tokens_name(16, number): 1.0 for number in gpu.NUMBERS}
     monkeypatch.setattr(gpu, "_on_cpu", lambda rings, tokens: times)
-    monkeypatch.setattr(gpu, "REPEATS", 1)
+    if SIMULATED:
+        monkeypatch.setattr(gpu, "timed", called_once)
     monkeypatch.setattr(gpu, "BETA", 1.0)  # few degrees: the simulator is slow
     figures = by_name(list(gpu.gpu((4,), 16, 1 << 12)))
     assert value_of(figures.values(), "copy on the GPU") > 0
@@ -399,6 +411,7 @@ def test_gpu_figures(monkeypatch):
     assert 1e-3 * figures[f"{step}: on the host"].value > 0
     counted = by_name(list(gpu.launches(4)))
     assert counted["launches of kernels in an SSPRK3 step"].value == figures[f"{step}: launches of kernels"].value
+    monkeypatch.setattr(gpu, "timed", not_called)  # the same functions as above
     compared = by_name(list(gpu.gpu_over_cpu((4,), 16)))
     assert len(compared) == 2 * (3 + 1)
     assert compared[f"{step}: speed relative to 2 CPU cores"].value > 0
@@ -422,7 +435,7 @@ def test_gpu_rows_that_fail_say_so(monkeypatch):
         return step_of(mesh, backend, number)
 
     monkeypatch.setattr(gpu, "_step", short_of_memory)
-    monkeypatch.setattr(gpu, "REPEATS", 1)
+    monkeypatch.setattr(gpu, "timed", not_called)  # test_gpu_figures calls the timed functions
     monkeypatch.setattr(gpu, "BETA", 1.0)
     figures = by_name(list(gpu.gpu((4,), 16, 1 << 12)))
     step = "SSPRK3 step on a GPU, 24 cells, β = 1"

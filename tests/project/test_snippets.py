@@ -28,12 +28,13 @@ FEWER = {  # additional arguments by a word of the command
     "representation_field": "--set domain.count=32 time.end=1",
     "limit": "--n 16,32 --seeds 3 --jobs 1 --set time.end=1",
     **dict.fromkeys(("read", "case"), "--text texts/one.txt"),
-    "ablate": "--texts texts --seeds 1",
+    "ablate": "--texts texts --seeds 1 --without network",
     "histogram": "--repeat 1",
     "prompts": "--prompts texts/one.txt --repeat 1",
     "train": f"--set {BRIEF} --quiet",
     "experiment": f"--set {BRIEF} --seeds 1 --jobs 1 --quiet",
     "sweep": "--jobs 1 --quiet",
+    **dict.fromkeys(("damage", "faults"), "--help"),  # tests/reliability runs both
     "tests.reliability": "--count 1",
     "benchmarks": "--help",  # all benchmarks take minutes; tests/project/test_benchmarks.py runs each
 }

