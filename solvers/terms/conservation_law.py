@@ -12,13 +12,14 @@ from ..mesh.boundaries import Boundaries, Flux, Outflow, Part, Value, Wall, all_
 from ..mesh.checks import check_array, check_call, check_field, check_finite, check_mesh, takes
 from ..mesh.coordinates import unit_vectors
 from ..mesh.mesh import Floats, Mesh
-from .limiters import Constant, Reconstruction, check_limiter
+from .limiters import Constant, PositivityLimiter, Reconstruction, check_limiter
 from .term import Step
 from .weno import Weno
 
 Pointwise = Callable[[Floats, Floats], Floats]
 Riemann = Callable[[Floats, Floats, Floats, Floats], tuple[Floats, Floats]]
 Mirror = Callable[[Floats, Floats], Floats]
+Positive = Callable[[Floats], Floats]
 
 
 class BalancedSource(Protocol):
@@ -66,6 +67,10 @@ class ConservationLaw:
         need it. Without it the flux of a single field through a wall is 0.
     source : optional
         Source in balance with the fluxes: ``ShallowWater().over(mesh, bottom)``, the force −gh∇b of a bottom b.
+    positive : callable, optional
+        Function u → (k, n) array of quantities that stay ≥ 0, as ``Euler().positive``: density and pressure. By default
+        that of the object whose method ``flux`` is. The quantities are concave functions of u. At the faces they are at
+        least a tenth of those in the cell, and a step after which one is < 0 is repeated with a shorter length.
     tangent : tuple of int, optional
         Rows (first, last + 1) of u that are a vector on the unit sphere. The vector is projected on the tangent plane.
     boundaries : dict, optional
@@ -85,7 +90,7 @@ class ConservationLaw:
     References
     ----------
     van Leer (1979): muscl. Jiang and Shu (1996); Borges, Carmona, Costa and Don (2008): weno5. Godunov (1959):
-    constant. Rusanov (1961).
+    constant. Rusanov (1961). Perthame and Shu (1996), Zhang and Shu (2010): positive quantities.
 
     Examples
     --------
@@ -112,6 +117,7 @@ class ConservationLaw:
         riemann: str | Riemann = "rusanov",
         reconstruction: str = "muscl",
         mirror: Mirror | None = None,
+        positive: Positive | None = None,
         source: BalancedSource | None = None,
         tangent: tuple[int, int] | None = None,
         boundaries: Boundaries | None = None,
@@ -131,9 +137,14 @@ class ConservationLaw:
             if reconstruction != "muscl":
                 expected = 'expected None, as only "muscl" has limiters'
                 raise ValueError(f"limiter = {limiter!r} with reconstruction = {reconstruction!r}: {expected}")
-        self.mesh, self.mirror, self.source = mesh, mirror, source
+        if positive is None:
+            positive = getattr(getattr(flux, "__self__", None), "positive", None)
+        else:
+            check_call("positive", positive, "u")
+        self.mesh, self.mirror, self.source, self.positive = mesh, mirror, source, positive
         self.flux, self.speed = _with_place_argument("flux", flux), _with_place_argument("speed", speed)
         self._riemann: Riemann = riemann if callable(riemann) else self._rusanov
+        self._positivity = None if positive is None else PositivityLimiter(mesh, positive)
         self._reconstruction = RECONSTRUCTIONS[reconstruction](mesh, limiter or "koren")
         self._parts, self._seen = all_boundary_parts(mesh, boundaries, (Outflow, Value, Flux)), False
         self.is_autonomous = not any(callable(getattr(part.condition, "g", None)) for part in self._parts)
@@ -162,6 +173,7 @@ class ConservationLaw:
         if not self._seen:
             check_finite("values", values)
             self._check_walls(values)
+            self._check_positive(values)
             self._seen = True
         at_side = self._values_at_sides(values)
         if self.source is not None:
@@ -251,7 +263,10 @@ class ConservationLaw:
         """Return the values reconstructed at both sides of each face: (2 faces,), or (fields, 2 faces)."""
         at_side = self._reconstruct(values.reshape(-1, self.mesh.cells))
         self._make_tangent(at_side, self._outward.repeat(2, axis=0) if self._tangent else self._outward)
-        return at_side.reshape(*values.shape[:-1], -1)
+        at_side = at_side.reshape(*values.shape[:-1], -1)
+        if self._positivity is not None:
+            self._positivity.limit(values, at_side)
+        return at_side
 
     def _reconstruct(self, rows: Floats) -> Floats:
         """Return the fields ``rows`` (fields, cells) reconstructed at both sides of each face: (fields, 2 faces).
@@ -309,6 +324,17 @@ class ConservationLaw:
                     raise ValueError(
                         f"boundaries[{part.tag!r}] is a wall of {len(values)} fields: expected the argument mirror"
                     )
+
+    def _check_positive(self, values: Floats) -> None:
+        """Raise an error unless ``positive`` returns an array (k, cells) of numbers ≥ 0 for the first state."""
+        if self.positive is None:
+            return
+        found = self.positive(values)
+        rows = len(found) if getattr(found, "ndim", 0) == 2 else 1
+        check_array("positive", found, (rows, self.mesh.cells))
+        low = self.mesh.backend.to_host(found).min(axis=1)
+        if (low < 0).any():
+            raise ValueError(f"u0: positive quantity {int(low.argmin())} of least value {low.min():.6g}: expected >= 0")
 
     def _normal_flux(self, values: Floats) -> Floats:
         """Return f·n of the law's flux f for ``values`` at the face centers, (faces,) or (fields, faces)."""

@@ -96,6 +96,23 @@ class Euler(Fluid):
         velocity = u[1:-1] / u[0]
         return u[0], velocity, (self.gamma - 1) * (u[-1] - 0.5 * u[0] * (velocity**2).sum(axis=0))
 
+    def positive(self, u: Floats) -> Floats:
+        """Return the quantities that stay ≥ 0: density and pressure.
+
+        Parameters
+        ----------
+        u : (d + 2, n) array
+            Rows ρ, ρv, E.
+
+        Returns
+        -------
+        (2, n) array
+            Rows ρ, p.
+        """
+        density, _, pressure = self.primitive(u)
+        quantities: Floats = backend_for(u).xp.stack([density, pressure])
+        return quantities
+
     def hllc(self, left: Floats, right: Floats, n: Floats, x: Floats) -> tuple[Floats, Floats]:
         """Return the HLLC flux and the largest speed: contacts at rest stay sharp.
 

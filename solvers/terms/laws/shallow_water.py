@@ -109,6 +109,21 @@ class ShallowWater(Fluid):
         check_finite("bottom", bottom)
         return Bottom(self.gravity, mesh, mesh.backend.to_device(bottom))
 
+    def positive(self, u: Floats) -> Floats:
+        """Return the quantity that stays ≥ 0: the depth.
+
+        Parameters
+        ----------
+        u : (d + 1, n) array
+            Rows h, hv.
+
+        Returns
+        -------
+        (1, n) array
+            Row h.
+        """
+        return u[:1]
+
     def hllc(self, left: Floats, right: Floats, n: Floats, x: Floats) -> tuple[Floats, Floats]:
         """Return the HLLC flux and the largest speed: shear layers at rest stay sharp.
 

@@ -16,6 +16,7 @@ from .semi_discrete import SemiDiscrete
 from .tableaux import Tableau
 
 FIRST = 1e-3  # first step over |u|/|∂ₜu|
+HALF = 0.5  # factor of a step of small error whose end is not admissible
 MIN_STEP = 16  # minimum step in floating-point spacings of time
 
 
@@ -79,7 +80,7 @@ class ErrorControlled(ABC):
             if error <= 1 and self._is_finite(end, values):
                 break
             self.rejected, refused = self.rejected + 1, True
-            dt *= float(control.factor(error))
+            dt *= float(control.factor(error)) if error > 1 else HALF
         self._proposal = control.next(dt, error, self._proposal, refused)
         state.values[...] = values
         if self.problem.equation.limit is not None:
@@ -95,7 +96,10 @@ class ErrorControlled(ABC):
             raise NonFinite(
                 f"{state.time_and_step}: the rate of change of the same state just after that time is not finite"
             )
-        raise Exploding(f"{state.time_and_step}: step size underflow (blow-up?)")
+        message = f"{state.time_and_step}: step size underflow (blow-up?)"
+        if state.values.ndim > 1 and any(getattr(term, "positive", ()) is None for term in self.problem.equation.terms):
+            message += "; the argument positive of ConservationLaw keeps densities and pressures >= 0"
+        raise Exploding(message)
 
     def try_step(self, state: State, dt: float) -> tuple[Floats, float]:
         """Return the values after a step of dt, and the ratio of its error to the allowed one, in root mean squares.
