@@ -40,6 +40,7 @@ if TYPE_CHECKING:
     from .timestepping.events import SteadyState, Threshold
     from .timestepping.integrate import Integrator
     from .timestepping.methods import METHODS
+    from .timestepping.noise import Noise
     from .timestepping.observers import Observer
     from .timestepping.schedules import Every, Listed, Logarithmic
     from .timestepping.solution import Solution
@@ -87,6 +88,7 @@ _HOME = {
     ".timestepping.events": ("SteadyState", "Threshold"),
     ".timestepping.integrate": ("Integrator",),
     ".timestepping.methods": ("METHODS",),
+    ".timestepping.noise": ("Noise",),
     ".timestepping.schedules": ("Every", "Listed", "Logarithmic"),
     ".timestepping.solution": ("Solution",),
     ".timestepping.solve": ("solve",),
@@ -123,6 +125,7 @@ __all__ = [
     "Listed",
     "Logarithmic",
     "Mesh",
+    "Noise",
     "NonFinite",
     "NonlinearDiffusion",
     "Observer",

@@ -76,6 +76,14 @@ def a_solution() -> s.Solution:
     return solved(*EQUATIONS["diffusion with conditions of time"]())
 
 
+def noisy(noise: s.Noise) -> np.ndarray:
+    return s.solve(s.Equation(noise.mesh, [still]), bump(noise.mesh), (0.0, 0.02), method=noise).u
+
+
+def still(time: float, values: np.ndarray) -> np.ndarray:
+    return 0 * values
+
+
 def attended(attention: Any) -> Any:
     return attention.output(bump(attention.mesh))
 
@@ -127,6 +135,7 @@ EXAMPLES: dict[str, Example] = {
     "Solution": (a_solution, lambda solution: [solution.t, solution.u, solution(0.2 + 1e-6), fields(solution.mesh)]),
     "Source": (lambda: s.Source(three_times), lambda term: (term.prepare(0.3, POINTS), term.f(0.3, POINTS))[1]),
     "State": (lambda: s.State(0.5, np.arange(3.0)), lambda state: [state.time, state.values]),
+    "Noise": of_mesh(lambda mesh: s.Noise(mesh, 0.1, 0.01, seed=3), noisy),
     "SteadyState": (s.SteadyState, plainly),
     "StreamFunction": (lambda: s.StreamFunction(stream), lambda psi: rate(s.Advection(MESHES["torus"](), psi))),
     "Threshold": (lambda: s.Threshold(2.0), lambda event: event(0.0, np.arange(3.0))),
