@@ -116,6 +116,7 @@ class Backend(Protocol):
     outgoing_flux_on_curve: Kernel
     outgoing_flux_on_surface: Kernel
     values_at_faces: Kernel
+    vectors_at_faces: Kernel
     flux_at_faces: Kernel
     outgoing_flux_through_faces: Kernel
     divergence_of_sides: Kernel

@@ -10,6 +10,8 @@ from numpy.typing import NDArray
 if TYPE_CHECKING:
     from .mesh import Floats, Mesh
 
+RANK_RTOL = 1e-8  # of 1 or of the largest singular value: smaller numbers count as 0
+
 
 def gradient(mesh: Mesh, values: Floats) -> Floats:
     """Return the least-squares gradients (…, cells, d) of fields (…, cells)."""
@@ -74,6 +76,35 @@ def least_squares_weights(cells_of_sides: NDArray[np.intp], offsets: Floats, pla
     flat = np.einsum("kc,kcp->kp", offsets, plane[cells_of_sides])
     inverse = np.linalg.pinv(_sums(cells_of_sides, flat, flat, len(plane)), rcond=1e-10, hermitian=True)
     return np.asarray(np.einsum("kcp,kpq,kq->kc", plane[cells_of_sides], inverse[cells_of_sides], flat))
+
+
+def quadratic_weights(cells_of_sides: NDArray[np.intp], offsets: Floats, plane: Floats) -> Floats:
+    """Return weights (sides, d) of the gradient of a quadratic fit: ∇u_i = Σ weights (u_j − u_i) over a cell's sides.
+
+    Linear fields have their exact gradient. Second derivatives have their least-squares values; of those that the
+    neighbors do not determine, the smallest are taken. So the error of the gradient is of second order where neighbors
+    lie unevenly, as on rings of different numbers of cells, and of equal cells in boxes.
+
+    cells_of_sides   (sides,) cell i of each side, in ascending order
+    offsets          (sides, d) vectors from center to center
+    plane            (cells, d, dimension) bases of the tangent planes
+    """
+    flat = np.einsum("kc,kcp->kp", offsets, plane[cells_of_sides])
+    counts, weights = np.bincount(cells_of_sides, minlength=len(plane)), np.zeros_like(flat)
+    for count in np.unique(counts[counts > 0]):  # cells with equal numbers of sides at once
+        sides = np.flatnonzero(counts[cells_of_sides] == count).reshape(-1, count)
+        linear = flat[sides]
+        size = np.sqrt((linear**2).mean(axis=(1, 2), keepdims=True))
+        linear = linear / size
+        squares = 0.5 * linear[:, :, :, None] * linear[:, :, None, :]
+        squares = squares.reshape(*sides.shape, -1)
+        slope = np.linalg.pinv(linear, rcond=RANK_RTOL)
+        rest = np.eye(count) - linear @ slope  # of the differences u_j − u_i, beside a linear field
+        visible = rest @ squares
+        visible[np.abs(visible) < RANK_RTOL] = 0.0  # rounding
+        bend = np.linalg.pinv(visible, rcond=RANK_RTOL) @ rest
+        weights[sides] = ((slope - slope @ squares @ bend) / size).swapaxes(1, 2)
+    return np.asarray(np.einsum("kcp,kp->kc", plane[cells_of_sides], weights))
 
 
 def _sums(own: NDArray[np.intp], left: Floats, right: Floats, cells: int) -> Floats:

@@ -156,8 +156,10 @@ class ConservationLaw:
         inner = np.zeros(2 * mesh.faces)
         inner[mesh.backend.to_host(mesh.cell_sides)] = 1.0
         self._inner_areas = self._areas.repeat(2) * mesh.backend.to_device(inner)  # 0 beyond the boundary
-        face_centers = mesh.backend.to_host(mesh.face_centers)
-        self._outward = unit_vectors(face_centers) if tangent else mesh.face_centers
+        self._outward = mesh.face_centers
+        if tangent:
+            self._outward = mesh.backend.to_device(unit_vectors(mesh.backend.to_host(mesh.face_centers)))
+            self._along = mesh.backend.xp.cross(self._outward, self._normals)
         self._through: Any = None
         self._pressure: Any = None
         self._at_faces: Any = None  # wave speeds times areas, and the values on both sides
@@ -261,7 +263,11 @@ class ConservationLaw:
 
     def _values_at_sides(self, values: Floats) -> Floats:
         """Return the values reconstructed at both sides of each face: (2 faces,), or (fields, 2 faces)."""
-        at_side = self._reconstruct(values.reshape(-1, self.mesh.cells))
+        rows = values.reshape(-1, self.mesh.cells)
+        at_side = self._reconstruct(rows)
+        if self._tangent is not None and isinstance(self._reconstruction, Reconstruction):
+            vector = self._tangent
+            self._reconstruction.vectors_at_faces(rows[vector], self._normals, self._along, at_side[vector])
         self._make_tangent(at_side, self._outward.repeat(2, axis=0) if self._tangent else self._outward)
         at_side = at_side.reshape(*values.shape[:-1], -1)
         if self._positivity is not None:

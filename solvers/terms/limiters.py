@@ -6,7 +6,7 @@ from collections.abc import Callable
 
 import numpy as np
 
-from ..mesh.calculus import least_squares_weights, tangent_planes
+from ..mesh.calculus import quadratic_weights, tangent_planes
 from ..mesh.coordinates import unit_vectors
 from ..mesh.mesh import Floats, Integers, Mesh
 
@@ -19,7 +19,7 @@ MAX_DIMENSION = 8  # of the space that holds the mesh: length of a gradient in t
 class Reconstruction:
     """Linear reconstruction u_f = u_i + ψ ∇u_i·(x_f − x_i) of a field u at each side of a mesh, with a limiter ψ.
 
-    ∇u_i is the least-squares gradient in the tangent plane of cell i, x_i its center, and x_f the center of a face.
+    ∇u_i is the gradient of a quadratic fit in the tangent plane of cell i, x_i its center, and x_f a face's center.
 
     limiter   "koren" (Koren 1993), "mc" or "vanleer" (van Leer 1977, 1974): monotone, first order at extrema; "none":
               ψ = 1, which overshoots
@@ -50,6 +50,18 @@ class Reconstruction:
         self.mesh.backend.launch(
             self.mesh.backend.values_at_faces, self.mesh.cells, *self._sides, self._slopes, self._reach,
             self._distances, self._limiter, values, at_side,
+        )  # fmt: skip
+
+    def vectors_at_faces(self, vectors: Floats, normals: Floats, tangents: Floats, at_side: Floats) -> None:
+        """Write the limited linear reconstruction of tangent vectors (d, cells) at all faces to ``at_side``.
+
+        The limiter acts on the components along the unit normal and tangent (faces, d) of each face. ``at_side``
+        (d, 2 faces) holds the vector from the first cell of face f at 2f, from the second at 2f + 1.
+        """
+        mesh = self.mesh
+        mesh.backend.launch(
+            mesh.backend.vectors_at_faces, mesh.cells, *self._sides, self._slopes, self._reach, self._distances,
+            self._limiter, normals, tangents, vectors, at_side,
         )  # fmt: skip
 
     def flux_at_faces(self, velocity: Floats, flux: Floats) -> None:
@@ -139,7 +151,7 @@ def _geometry(mesh: Mesh) -> tuple[Floats, Floats, Floats, Floats, Floats]:
     _check_enclosed(mesh, cells, (normals * reach).sum(axis=1) * mesh.face_areas[sides >> 1])
 
     plane = tangent_planes(mesh)
-    slopes = least_squares_weights(cells, offsets, plane)
+    slopes = quadratic_weights(cells, offsets, plane)
 
     square = (offsets**2).sum(axis=1)
     part = np.where(square > 0, 2.0 * (reach * offsets).sum(axis=1) / np.where(square > 0, square, 1.0), 1.0)

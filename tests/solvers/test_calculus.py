@@ -3,7 +3,8 @@
 import numpy as np
 import pytest
 
-from solvers import circle, icosphere, interval, product, sphere, triangles
+from solvers import box, circle, icosphere, interval, product, sphere, triangles
+from solvers.mesh.calculus import least_squares_weights, quadratic_weights, tangent_planes
 
 RNG = np.random.default_rng(0)
 
@@ -127,3 +128,32 @@ def test_points_across_a_period_are_near():
 def test_other_shapes_are_refused(call, message):
     with pytest.raises(ValueError, match=message):
         call(walled(8))
+
+
+def fitted_gradient(mesh, values, weights_of):
+    """Return the gradient (cells, d) by the weights that ``weights_of`` returns for a mesh without periods."""
+    cells = np.repeat(np.arange(mesh.cells), np.diff(mesh.cell_start))
+    neighbors = mesh.side_cells[mesh.cell_sides ^ 1]
+    offsets = mesh.centers[neighbors] - mesh.centers[cells]
+    weights = weights_of(cells, offsets, tangent_planes(mesh))
+    return np.add.reduceat((values[neighbors] - values[cells])[:, None] * weights, mesh.cell_start[:-1], axis=0)
+
+
+def test_the_gradient_of_a_quadratic_fit_is_exact_for_parabolas_on_unequal_cells():
+    mesh = interval(0.0, 1.0, 12, stretch=lambda s: s**2)
+    x = mesh.centers[:, 0]
+    found = fitted_gradient(mesh, x**2 - 3 * x, quadratic_weights)[1:-1, 0]
+    np.testing.assert_allclose(found, (2 * x - 3)[1:-1], atol=1e-12)
+    solid = box((3, 4, 5), (1.0, 1.0, 1.0))
+    linear = fitted_gradient(solid, solid.centers @ [1.0, 2.0, 3.0], quadratic_weights)
+    np.testing.assert_allclose(linear, np.tile([1.0, 2.0, 3.0], (60, 1)), atol=1e-12)
+
+
+def test_the_gradient_of_a_quadratic_fit_is_north_of_a_zonal_field_where_rings_change_their_cells():
+    mesh = sphere(32)
+    east = np.cross([0.0, 0.0, 1.0], mesh.centers)
+    plain, fit = (
+        np.abs((fitted_gradient(mesh, mesh.centers[:, 2] ** 2, weights) * east).sum(axis=1)).max()
+        for weights in (least_squares_weights, quadratic_weights)
+    )
+    assert fit < 0.3 * plain  # 2.8e-3 and 1.4e-2 near the poles

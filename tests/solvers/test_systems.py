@@ -251,3 +251,16 @@ def test_wrong_input_is_refused():
         ConservationLaw(interval(0, 1, 8, stretch=lambda s: s**2), speed, speed, reconstruction="weno5")
     with pytest.raises(ValueError, match="reconstruction = 'weno'"):
         ConservationLaw(mesh, speed, speed, reconstruction="weno")
+
+
+def test_a_zonal_flow_has_equal_rates_in_all_cells_of_a_ring():
+    """The limiter acts along and across each face, not on components in R³, whose extrema depend on the axes."""
+    water, mesh = ShallowWater(1.0), sphere(16)
+    term = ConservationLaw(mesh, water.flux, water.speed, riemann=water.hllc, tangent=(1, 4))
+    rate = rate_of(term, zonal_flow(mesh, water, 2.0, 0.5, 3.0))
+    x, y = mesh.centers.T[:2]
+    counts, first = mesh.ring_cells, mesh.ring_start
+    rows = np.stack([rate[0], x * rate[2] - y * rate[1], rate[3]])
+    for ring in range(1, 15):
+        if counts[ring - 1] == counts[ring] == counts[ring + 1]:
+            assert np.ptp(rows[:, first[ring] : first[ring + 1]], axis=1).max() < 1e-12

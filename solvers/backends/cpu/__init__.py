@@ -65,6 +65,7 @@ from .transport_faces import (
     flux_at_faces,
     outgoing_flux_through_faces,
     values_at_faces,
+    vectors_at_faces,
 )
 from .transport_surface import outgoing_flux_on_surface, reconstruct_on_surface
 from .tridiagonal import solve_tridiagonal

@@ -100,6 +100,45 @@ def values_at_faces(
 
 
 @kernel
+def vectors_at_faces(
+    worker, workers, cell_start, cell_sides, neighbors, slopes, reach, distances, limiter, face_normals, tangents,
+    vectors, at_side,
+):  # fmt: skip
+    """Compute tangent vectors at each side's face of a surface; the limiter acts along the face and across the face.
+
+    The components of ``vectors`` (d, cells) along the face's normal and tangent are reconstructed as a scalar field by
+    :func:`values_at_faces`. So rotations of a field commute with the limiter. ``at_side`` is (d, sides).
+    """
+    first, last = share(worker, workers, vectors.shape[1])
+    d = reach.shape[1]
+    for i in range(first, last):
+        for k in range(cell_start[i], cell_start[i + 1]):
+            side = cell_sides[k]
+            for c in range(d):
+                at_side[c, side] = 0.0
+            for axes in (face_normals, tangents):
+                own = 0.0
+                for c in range(d):
+                    own += vectors[c, i] * axes[side >> 1, c]
+                low, high, ahead, slope, across = own, own, 0.0, 0.0, 0.0
+                for m in range(cell_start[i], cell_start[i + 1]):
+                    value, share_at, share_across = 0.0, 0.0, 0.0
+                    for c in range(d):
+                        value += vectors[c, neighbors[cell_sides[m] ^ 1]] * axes[side >> 1, c]
+                        share_at += slopes[m, c] * reach[k, c]
+                        share_across += slopes[m, c] * distances[k, c]
+                    low, high = min(low, value), max(high, value)
+                    slope += share_at * (value - own)
+                    across += share_across * (value - own)
+                    if m == k:
+                        ahead = value - own
+                behind = min(max(2.0 * across - ahead, own - high), own - low)
+                value = own + _limit_slope(slope, ahead, behind, distances[k, d], limiter)
+                for c in range(d):
+                    at_side[c, side] += value * axes[side >> 1, c]
+
+
+@kernel
 def outgoing_flux_through_faces(
     worker, workers, volumes, cell_start, cell_sides, neighbors, values, flux, at_side, nonnegative, sent
 ):

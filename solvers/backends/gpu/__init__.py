@@ -66,6 +66,7 @@ from .shared import (
     scale_softmax,
     stretch_factors,
     values_at_faces,
+    vectors_at_faces,
     zonal_sets,
 )
 from .tridiagonal import solve_tridiagonal

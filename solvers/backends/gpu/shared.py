@@ -34,6 +34,7 @@ divergence_of_sides = on_grid(transport_faces.divergence_of_sides)
 flux_at_faces = on_grid(transport_faces.flux_at_faces)
 outgoing_flux_through_faces = largest_on_grid(transport_faces.outgoing_flux_through_faces)
 values_at_faces = on_grid(transport_faces.values_at_faces)
+vectors_at_faces = on_grid(transport_faces.vectors_at_faces)
 outgoing_flux_on_curve = on_grid(transport_curve.outgoing_flux_on_curve)
 outgoing_flux_on_surface = on_grid(transport_surface.outgoing_flux_on_surface)
 
