@@ -20,6 +20,7 @@ from benchmarks import (
     peers,
     remaining,
     samples,
+    shallow_water,
     startup,
     steps,
     sweep,
@@ -45,6 +46,7 @@ BENCHMARKS: dict[str, Callable[[], Iterable[Figure]]] = {
     "startup": startup.startup,
     "remaining": remaining.remaining,
     "samples": samples.samples,
+    "shallow_water": shallow_water.shallow_water,
     "sweep": sweep.sweep,
     "writing": writing.writing,
     "accuracy": accuracy.accuracy,
@@ -59,6 +61,7 @@ ALONE = {
     "launches",
     "peers",
     "remaining",
+    "shallow_water",
     "texts",
 }  # run by name only, since these need a GPU, other packages or minutes
 

@@ -494,3 +494,17 @@ def test_table_over_commits(tmp_path):
     assert head.count("|") == first.count("|") == second.count("|")
     assert "–" not in first
     assert second.count("–") == len(table.HISTORY_COLUMNS)
+
+
+def test_shallow_water_figures():
+    """A short time on few cells: the jet and the steady flow have hardly changed; the level of a wave is near 9 km."""
+    shallow = load("shallow_water")
+    figures = shallow.shallow_water(16, 8, 8, 0.01)
+    assert value_of(figures, "zonal speed") == pytest.approx(35.7, rel=0.02)  # 80 between the cells' centers
+    assert value_of(figures, "meridional speed") < 2
+    for name in ("case 2", "case 5", "case 6"):
+        assert 0 < value_of(figures, name) < 0.03
+    mesh = shallow.sphere(8)
+    wave = shallow._rossby_wave(mesh, 1e-9) * shallow.RADIUS
+    assert wave.min() > 8000  # meters; the mean and the maximum are those of Williamson and others, figure 5
+    assert wave.max() < 10700
