@@ -7,11 +7,13 @@ from support.device import gpu
 from solvers.backends import host_backend
 from solvers.mesh.boundaries import Flux, Outflow, Robin, Value
 from solvers.mesh.interval import from_edges
+from solvers.mesh.mesh import sphere
 from solvers.terms.advection import Advection
 from solvers.terms.conservation_law import ConservationLaw
 from solvers.terms.diffusion import Diffusion, NonlinearDiffusion
 from solvers.terms.drift.scharfetter_gummel import DriftDiffusion
 from solvers.terms.laws.euler import Euler
+from solvers.terms.laws.shallow_water import ShallowWater
 from solvers.terms.source import Source
 from solvers.timestepping.equation import Equation
 from solvers.timestepping.evolution import evolve
@@ -25,6 +27,7 @@ FIELD = 1.0 + 0.3 * np.sin(6.0 * MESH.centers[:, 0])
 FIELDS = np.stack([FIELD, 2.0 * FIELD])
 EULER = Euler()
 GAS = EULER.conserved(FIELD, 0.0 * FIELD[None], FIELD)
+WATER = ShallowWater()
 ENDS = {"left": Value(1.0), "right": Robin(1.0, 2.0, 0.5)}
 
 
@@ -47,6 +50,11 @@ def gas_by(reconstruction):
     )
 
 
+def water_over_a_bottom(mesh):
+    source = WATER.over(mesh, 0.5 * np.sin(6.0 * MESH.centers[:, 0]))
+    return ConservationLaw(mesh, WATER.flux, WATER.speed, riemann=WATER.roe, mirror=WATER.mirror, source=source)
+
+
 TERMS = {
     "advection": (FIELD, lambda mesh: Advection(mesh, to_the_right(mesh), boundaries={"left": Value(1.0)})),
     "advection of fields": (FIELDS, lambda mesh: Advection(mesh, to_the_right(mesh))),
@@ -56,6 +64,7 @@ TERMS = {
     "nonlinear diffusion": (FIELD, lambda mesh: NonlinearDiffusion(mesh, np.square, boundaries={"left": Value(1.0)})),
     "source": (FIELD, lambda mesh: Source(lambda time, u: 0.5, fastest=1.0)),
     "burgers": (FIELD, burgers),
+    "water over a bottom": (np.stack([FIELD, 0.1 * FIELD]), water_over_a_bottom),
     **{f"gas, {name}": (GAS, gas_by(name)) for name in ("muscl", "weno5", "constant")},
 }
 
@@ -72,6 +81,19 @@ def test_terms_are_the_cpu_s(name):
     expected, found = (evolved(backend, start, term) for backend in (host_backend(), gpu))
     assert not np.array_equal(expected, start)
     assert np.abs(found - expected).max() < EQUAL * np.abs(expected).max()
+
+
+def test_water_on_a_sphere_is_the_cpu_s():
+    mesh = sphere(4)
+    u = np.vstack([2.0 + mesh.centers[:, :1].T, np.cross([0.0, 0.0, 1.0], mesh.centers).T])
+    rates = []
+    for backend in (host_backend(), gpu):
+        law = ConservationLaw(mesh.on(backend), WATER.flux, WATER.speed, riemann=WATER.hllc, tangent=(1, 4))
+        rate = backend.zeros(u.shape)
+        law.prepare(0.0, backend.to_device(np.ascontiguousarray(u)))
+        law.rate(0.0, rate)
+        rates.append(backend.to_host(rate))
+    assert np.abs(rates[1] - rates[0]).max() < EQUAL * np.abs(rates[0]).max()
 
 
 def test_a_dense_kernel_is_the_cpu_s():

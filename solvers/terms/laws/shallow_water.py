@@ -20,7 +20,7 @@ class ShallowWater(Fluid):
     The methods are arguments of :class:`~solvers.ConservationLaw`. Fields are u (d + 1, cells): the depth h and the d
     components of hv. d is the dimension of the space that holds the mesh. On the unit sphere in R³ give
     :class:`~solvers.ConservationLaw` the argument ``tangent=(1, 4)``: the projection of the momentum replaces the
-    curvature terms.
+    curvature terms. The argument ``source`` adds the force of a bottom, see :meth:`over`.
 
     Parameters
     ----------
@@ -42,7 +42,7 @@ class ShallowWater(Fluid):
     >>> from solvers import ConservationLaw, Equation, ShallowWater, interval, solve
     >>> water, mesh = ShallowWater(gravity=1.0), interval(0.0, 1.0, 16)
     >>> wave = 1e-3 * np.cos(np.pi * mesh.centers[:, 0])
-    >>> law = ConservationLaw(mesh, water.flux, water.speed, riemann=water.hll, mirror=water.mirror)
+    >>> law = ConservationLaw(mesh, water.flux, water.speed, riemann=water.hllc, mirror=water.mirror)
     >>> depth, momentum = solve(Equation(mesh, [law]), np.stack([1 + wave, 0 * wave]), (0, 1)).u[-1]
     >>> bool(np.abs(depth - (1 - wave)).max() < 1e-4)  # half a period later
     True
