@@ -94,7 +94,7 @@ def test_distance_on_the_sphere(kind):
     """Any n equal masses are as far from the uniform density as caps of area 4π/n are from their centers, (2/3)√(4/n):
     0.46 of the mean distance of random tokens for n = 1000."""
     density = density_of(kind, sphere(64))
-    random = np.mean([distance(density, draw(kind, "random", 1000, 3, seed)) for seed in SEEDS])
+    random = np.mean([distance(density, draw(kind, "random", 1000, 3, seed)) for seed in SEEDS[:4]])
     sobol = np.mean([distance(density, draw(kind, "sobol", 1000, 3, seed)) for seed in SEEDS[:4]])
     assert sobol < 0.7 * random, f"{sobol / random}"
     assert distance(density, draw(kind, "quantiles", 1000, 3)) < sobol
