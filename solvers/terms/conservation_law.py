@@ -65,12 +65,12 @@ class ConservationLaw:
     mirror : callable, optional
         Function (u (fields, n), n (n, d)) → the state across a wall, as ``Euler().mirror``. Several fields with walls
         need it. Without it the flux of a single field through a wall is 0.
-    source : optional
-        Source in balance with the fluxes: ``ShallowWater().over(mesh, bottom)``, the force −gh∇b of a bottom b.
     positive : callable, optional
         Function u → (k, n) array of quantities that stay ≥ 0, as ``Euler().positive``: density and pressure. By default
         that of the object whose method ``flux`` is. The quantities are concave functions of u. At the faces they are at
         least a tenth of those in the cell, and a step after which one is < 0 is repeated with a shorter length.
+    source : optional
+        Source in balance with the fluxes: ``ShallowWater().over(mesh, bottom)``, the force −gh∇b of a bottom b.
     tangent : tuple of int, optional
         Rows (first, last + 1) of u that are a vector on the unit sphere. The vector is projected on the tangent plane.
     boundaries : dict, optional
