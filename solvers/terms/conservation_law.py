@@ -68,7 +68,7 @@ class ConservationLaw:
     positive : callable, optional
         Function u → (k, n) array of quantities that stay ≥ 0, as ``Euler().positive``: density and pressure. By default
         that of the object whose method ``flux`` is. The quantities are concave functions of u. At the faces they are at
-        least a tenth of those in the cell, and a step after which one is < 0 is repeated with a shorter length.
+        least half of those in the cell, and a step after which one is < 0 is repeated with a shorter length.
     source : optional
         Source in balance with the fluxes: ``ShallowWater().over(mesh, bottom)``, the force −gh∇b of a bottom b.
     tangent : tuple of int, optional
@@ -85,7 +85,8 @@ class ConservationLaw:
     ValueError
         If a limiter, Riemann solver, reconstruction or part of the boundary is unknown or unavailable for the mesh, if
         a limiter is given without "muscl", or if arrays of the mesh contradict each other. In a step, if a function
-        returns another shape. In the first step, if u has NaN, or if several fields have a wall without ``mirror``.
+        returns another shape. In the first step, if u has NaN, or if several fields have a wall without ``mirror``,
+        or if a positive quantity is < 0.
 
     References
     ----------

@@ -46,6 +46,18 @@ def test_toros_tubes_and_a_vacuum_run_by_default(name):
         assert np.abs(found[0] - found[0, ::-1]).max() < 1e-11
 
 
+def test_a_step_that_leaves_the_positive_states_is_repeated():
+    """Five times the stable fraction of the cfl: the steps into the vacuum are repeated with a shorter length."""
+    (density, velocity, pressure), _, _ = TUBES["vacuum"]
+    mesh = interval(-0.5, 0.5, 60)
+    one = np.ones(60)
+    u0 = GAS.conserved(density * one, -velocity * np.sign(mesh.centers.T), pressure * one)
+    law = law_of(mesh, boundaries={"left": Outflow(), "right": Outflow()})
+    found = solve(Equation(mesh, [law]), u0, (0.0, 0.03), times=[0.03], cfl=2.5, rtol=None)
+    assert found.rejected > 0
+    assert GAS.positive(found.u[0]).min() > 0
+
+
 def test_weno_runs_in_a_strong_tube_too():
     found, exact = solved_tube(3, 60, reconstruction="weno5")
     assert found[[0, 2]].min() > 0
