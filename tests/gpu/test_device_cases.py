@@ -231,7 +231,7 @@ def test_matrices_of_a_file_by_layer(tmp_path):
 
 def test_run_that_hands_over_to_atoms(tmp_path):
     """The density is on the device, the atoms on the host."""
-    settings = ["handover.spread=1.0", "time.end=6.0", "output.samples=6", "attention.beta=4"]
+    settings = ["handover.spread=1.9", "time.end=2.0", "output.samples=2", "attention.beta=4"]
     here, there = on_both(parse(text_of("circle", lumps=True), settings), tmp_path)
     times = [read(file).attributes["hand_over_time"] for file in (here, there)]
     assert times[0] == times[1] > 0
