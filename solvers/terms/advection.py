@@ -355,7 +355,7 @@ class Advection:
     def numerical_diffusion(self) -> Floats:
         """Return the rate of change by numerical diffusion at the prepared state, an estimate of the spatial error.
 
-        The flux along the normal of a face is ``½ |X·n| (u₋ − u₊)``, with the reconstructed values u₋ and u₊ on both sides.
+        The flux along the normal of a face is ``½ |X·n| (u₋ − u₊)``, with the values u₋ and u₊ on both sides of it.
         Walls have none, and neither has "donor_cell_blend".
 
         Returns
