@@ -112,7 +112,7 @@ def test_tokens_in_more_clusters_than_can_be_followed_are_not_handed_over():
 
 def test_check_tells_what_the_handover_of_many_tokens_waits_for():
     """Many tokens on the circle form √(3β/2) clusters."""
-    assert "handover" not in estimate(load("tokens_ladder", ["domain.count=16"]))
+    assert "\nhandover      " not in estimate(load("tokens_ladder", ["domain.count=16"]))
     assert estimate(load("tokens_ladder")).count("in advance, then some for each merger of their atoms") == 1
     many = estimate(load("tokens_ladder", ["domain.count=200"]))
     assert many.endswith("handover      only once 200 tokens are at most 16 clusters")
