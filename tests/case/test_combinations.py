@@ -50,7 +50,7 @@ OPTIONS_OF = {  # options of meanfield.case.combinations that a switch selects
     "depth: layers": {"layers"},
     "depth: no residual": {"layers", "no residual"},
     "depth: adaptive": {"adaptive"},
-    "hand over": {"handover"},
+    "handover": {"handover"},
     "mask": {"causal mask"},
     "kernel: gaussian": {"kernels"},
     "kernel: windowed": {"kernels", "windowed"},
