@@ -12,7 +12,7 @@ HAND_OVER: dict[str, Any] = {"spread": 3.0}
 
 def _case(domain: dict[str, Any], initial: dict[str, Any] | None, end: float = 1.0, **more: Any) -> dict[str, Any]:
     tables: dict[str, Any] = {"title": "A small run", "domain": domain, "attention": {"beta": 4.0}}
-    tables |= {"time": {"end": end}, "output": {"snapshots": 2 if "hand_over" in more else 1, "samples": 8}} | more
+    tables |= {"time": {"end": end}, "output": {"snapshots": 2 if "handover" in more else 1, "samples": 8}} | more
     return tables if initial is None else tables | {"initial": initial}
 
 
