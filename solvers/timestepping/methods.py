@@ -55,11 +55,7 @@ def choose(equation: Equation) -> str:
         return "ssprk3"
     if any(getattr(term, "is_stiff", False) for term in equation.terms):
         return "implicit"
-    if (
-        len(equation.terms) == 1
-        and stiff is None
-        and all(getattr(term, "is_separable", False) for term in equation.terms)
-    ):
+    if stiff is None and len(equation.terms) == 1 and getattr(equation.terms[0], "is_separable", False):
         return "symplectic"
     if stiff is not None:
         return "ark4" if has_rate(stiff) else "ssprk3"

@@ -161,9 +161,10 @@ class _NoisySteps:
         increments: Floats = amplitude * draw
         if not noise.conservative:
             return increments
-        rows = increments.reshape(-1, increments.shape[-1])
-        changes = np.zeros((len(rows), noise.mesh.cells))
-        for change, fluxes in zip(changes, rows, strict=True):
-            change -= np.bincount(self._faces[:, 0], fluxes, noise.mesh.cells)
-            change += np.bincount(self._faces[:, 1], fluxes, noise.mesh.cells)
-        return (changes / noise.mesh.volumes).reshape(values.shape)
+        mesh, backend, changes = noise.mesh, noise.mesh.backend, np.zeros(values.shape)
+        rows = changes.reshape(-1, mesh.cells), increments.reshape(-1, mesh.faces)
+        for change, fluxes in zip(*rows, strict=True):
+            backend.launch(
+                backend.divergence_of_sides, mesh.cells, mesh.volumes, mesh.cell_start, mesh.cell_sides, fluxes, change,
+            )  # fmt: skip
+        return changes
