@@ -20,7 +20,7 @@ from solvers.remap.push_forward import PushForward
 from solvers.terms.advection import Advection
 from solvers.terms.conservation_law import ConservationLaw
 from solvers.terms.diffusion import Diffusion
-from solvers.terms.limiters import LIMITERS
+from solvers.terms.limiters import LIMITERS, Reconstruction
 from solvers.terms.ring_transport import RingTransport
 from solvers.timestepping.evolution import evolve
 from solvers.timestepping.state import State
@@ -77,6 +77,8 @@ def use_every_kernel(mesh):
     law = ConservationLaw(mesh, lambda u, x: u[:, None] * x, lambda u, x: np.abs(u))
     law.prepare(0.0, velocity[:, 0].copy())
     law.rate(0.1, np.zeros(mesh.cells))
+    normals, sides = mesh.face_normals.copy(), np.zeros((len(velocity.T), 2 * mesh.faces))
+    Reconstruction(mesh, "koren").vectors_at_faces(velocity.T.copy(), normals, normals[:, ::-1].copy(), sides)
     for density in densities(mesh):
         operator.apply(density * mesh.volumes)
         for each in (advection, by_faces):
