@@ -3,10 +3,12 @@
 import gc
 import os
 import signal
+from collections import defaultdict
 from functools import cache
 from pathlib import Path
 
 import pytest
+from support.sampling import hold_each_value, spread_evenly
 
 # Set before NumPy and PyTorch are imported: waiting threads spin, which slows the tests that run in parallel.
 for library in ("OPENBLAS", "OMP"):
@@ -18,6 +20,7 @@ SECONDS = 0.7  # a test that takes longer is slow; the faster tests take about f
 
 
 def pytest_addoption(parser: pytest.Parser) -> None:
+    parser.addoption("--exhaustive", action="store_true", help="run every instance of the tests marked as sampled")
     parser.addoption("--write-slow", action="store_true", help=f"write {SLOW.name} by what this run measures")
 
 
@@ -26,6 +29,11 @@ def pytest_configure(config: pytest.Config) -> None:
         config.pluginmanager.register(_Measurement())
     signal.signal(signal.SIGINT, signal.default_int_handler)  # a shell starts background jobs with Ctrl-C ignored
     config.addinivalue_line("markers", f"slow: takes more than {SECONDS} seconds; -m 'not slow' leaves it out")
+    config.addinivalue_line(
+        "markers",
+        "sampled(count): without --exhaustive a run selects count evenly spread instances of the test; without count"
+        " those that hold each value of each parameter once",
+    )
 
 
 def pytest_collection_finish() -> None:
@@ -39,6 +47,30 @@ def pytest_itemcollected(item: pytest.Item) -> None:
         item.add_marker("slow")
     if item.path.parent.name == "gpu":
         item.add_marker("gpu")
+
+
+@pytest.hookimpl(trylast=True)  # after -k and -m: what these leave of a test keeps at least one instance
+def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
+    if config.getoption("--exhaustive"):
+        return
+    instances = defaultdict[str, list[pytest.Item]](list)
+    for item in items:
+        if item.get_closest_marker("sampled"):
+            instances[_function(item.nodeid)].append(item)
+    omitted = {item for group in instances.values() for item in _omitted(group)}
+    items[:] = [item for item in items if item not in omitted]
+    config.hook.pytest_deselected(items=omitted)
+
+
+def _omitted(instances: list[pytest.Item]) -> list[pytest.Item]:
+    """Return the instances of a test that a run without --exhaustive omits."""
+    counts = instances[0].get_closest_marker("sampled").args
+    selected = (
+        spread_evenly(len(instances), *counts)
+        if counts
+        else hold_each_value([each.callspec.params for each in instances])
+    )
+    return [instance for k, instance in enumerate(instances) if k not in selected]
 
 
 class _Measurement:
