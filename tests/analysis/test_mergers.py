@@ -167,6 +167,7 @@ def merging_times(angles, masses, beta, scale, end):
     )
 
 
+@pytest.mark.sampled(1)
 @pytest.mark.parametrize(("spacing", "diagnostics"), [("log", None), ("linear", ["energy"])])
 def test_no_merger_of_atoms_is_lost_before_the_first_sample(spacing, diagnostics):
     """The first merger is at 0.0603, before the first scheduled sample after 0: at 0.1, or at 50."""

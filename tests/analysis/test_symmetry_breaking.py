@@ -25,6 +25,7 @@ def power_of_growing_modes(positions, degrees):
     return np.polynomial.legendre.legval(cosines, legendre).mean(axis=(1, 2))
 
 
+@pytest.mark.sampled(1)
 @pytest.mark.parametrize(("d", "beta", "n", "systems"), [(2, 3.0, 1500, 80), (3, 1.0, 500, 40)])
 def test_tokens_break_the_symmetry_at_the_predicted_times(d, beta, n, systems):
     l = np.arange(1, 20)

@@ -233,6 +233,7 @@ def test_each_switch_alone(base):
     assert all(said_well(text) for text in refusals.values()), refusals
 
 
+@pytest.mark.sampled(4)
 @pytest.mark.parametrize("base", BASES)
 def test_each_pair_of_switches(base):
     table = switches(base)

@@ -72,6 +72,7 @@ STATES = {
 }
 
 
+@pytest.mark.sampled(2)
 @pytest.mark.parametrize("state", STATES.values(), ids=STATES)
 def test_density_tokens_and_atoms_merge_at_the_same_times(state):
     """The sample after each merger of a density, and of tokens, is within two of the exact one of the atoms."""
@@ -125,6 +126,7 @@ def test_contact_of_atoms_is_recorded_apart_from_the_merger(tmp_path):
 NULLS = [(16, 2), (16, 4), (16, 64), (40, 3), (64, 2), (64, 8), (150, 3), (200, 2), (2000, 3), (2000, 384)]
 
 
+@pytest.mark.sampled
 @pytest.mark.parametrize(("count", "dimension"), NULLS)
 @pytest.mark.parametrize("beta", [4.0, 64.0, 400.0])
 def test_uniform_tokens_have_no_clusters(count, dimension, beta):

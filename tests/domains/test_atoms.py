@@ -118,6 +118,7 @@ def assert_cosine_half_at(beta, masses, expected):
     assert cosines[0] < 0.5 < cosines[1], f"cosines {cosines}"
 
 
+@pytest.mark.sampled(3)
 @pytest.mark.parametrize("beta", [4, 9, 16, 25, 50, 200])
 def test_two_equal_atoms_meet_at_the_time_of_the_closed_form(beta):
     """The time for β = 200 is 3e120."""
@@ -224,6 +225,7 @@ def mergers_by_events(beta, normalization, positions, masses, end):
     return np.array(found)
 
 
+@pytest.mark.sampled(2)
 @pytest.mark.parametrize("seed", range(6))
 def test_all_mergers_of_random_atoms_are_found(seed):
     """A step of a run ends at the first merger: none is missed, and times agree within the effect of TOLERANCE."""

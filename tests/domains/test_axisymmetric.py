@@ -110,6 +110,7 @@ by_beta = pytest.mark.parametrize("beta", [0.0, 1.0, 9.0, 100.0, -9.0])
 by_dimension = pytest.mark.parametrize("dimension", [2, 3, 4, 64, 1024, 4096])
 
 
+@pytest.mark.sampled
 @by_beta
 @by_dimension
 def test_kernel_by_quadrature(dimension, beta):
@@ -125,6 +126,7 @@ def test_kernel_by_quadrature(dimension, beta):
         assert error.max() < 1e-11, f"{name}: {error.max():.1e}"
 
 
+@pytest.mark.sampled
 @by_beta
 @by_dimension
 def test_attention_by_quadrature(dimension, beta):
@@ -164,6 +166,7 @@ def test_too_many_cells_and_unknown_normalizations_are_refused():
 # --- linear theory --------------------------------------------------------------------------------------
 
 
+@pytest.mark.sampled
 @pytest.mark.parametrize("noise", [0.0, 0.02])
 @pytest.mark.parametrize("normalization", ["softmax", "unnormalized"])
 @pytest.mark.parametrize("dimension", [2, 3, 64, 1024, 4096])
@@ -205,6 +208,7 @@ def growth_error(mesh, dimension, beta, degree, normalization, noise):
     return (np.log(odd[1] / odd[0]) / until - rate) / max(abs(rate), 0.25 * attraction[degree])
 
 
+@pytest.mark.sampled
 @pytest.mark.parametrize("noisy", [False, True])
 @pytest.mark.parametrize("normalization", ["softmax", "unnormalized"])
 @pytest.mark.parametrize(
@@ -292,7 +296,8 @@ def test_d_3_is_the_sphere(normalization, noise):
 # --- collapse -------------------------------------------------------------------------------------------
 
 
-@pytest.mark.parametrize(("dimension", "beta"), [(512, 9.0), (64, 100.0)])
+@pytest.mark.sampled(1)
+@pytest.mark.parametrize(("dimension", "beta"), [(64, 100.0), (512, 9.0)])
 def test_collapse_in_high_dimensions(dimension, beta):
     """A start with ⟨z⟩ of some 1e-3 ends in one cluster at the pole, all mass within a cell or two, none lost."""
     mesh = mesh_polar(512, dimension)
@@ -491,6 +496,7 @@ def test_steps_that_are_taken_again_are_those_that_were_limited_at_once():
     assert np.array_equal(*found)
 
 
+@pytest.mark.sampled(2)
 @pytest.mark.parametrize(
     ("dimension", "noise", "start"), [(2, 0.3, 0.5), (3, 0.2, 40.0), (16, 0.04, 0.5), (16, 0.04, 40.0)]
 )
@@ -523,6 +529,7 @@ def test_a_bump_off_the_axis_is_spread_around_it(dimension):
     assert masses @ z**2 == pytest.approx(length / c + (1 - dimension * length / c) * cosine**2, abs=1e-5)
 
 
+@pytest.mark.sampled
 @pytest.mark.parametrize("dimension", [2, 3, 64])
 @pytest.mark.parametrize("c", [3e3, 1e5, -1e7])
 def test_a_bump_within_a_cell_keeps_its_place(dimension, c):

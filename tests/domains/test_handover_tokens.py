@@ -40,6 +40,7 @@ spacing = "log"
 """
 
 
+@pytest.mark.sampled(1)
 @pytest.mark.parametrize(("beta", "dimension"), [(9, 2), (16, 5), (25, 20)])
 def test_two_tokens_meet_at_the_time_of_the_closed_form(beta, dimension, tmp_path):
     """The cosine is ½ within 1e-5 of 2e4, 2e8 and 6e13: errors of 1e-9 a step, β times as much of the time."""

@@ -75,6 +75,7 @@ def test_a_negative_value_draws_together():
     assert moments(mesh, state.values)[1] == pytest.approx(1 / 11, rel=0.01)
 
 
+@pytest.mark.sampled(1)
 @pytest.mark.parametrize("value", [1.0, 0.5])
 def test_a_compact_support_grows_at_the_rate_of_the_value(value):
     """R(t) ≤ R₀ e^{|V|t}, and R′/R → |V|, over six decades of radius."""

@@ -86,6 +86,7 @@ def test_the_exact_times_agree_with_their_closed_form():
     assert exact.pair_time(BETA, normalization="unnormalized") == pytest.approx(1.3982018204, rel=1e-10)
 
 
+@pytest.mark.sampled
 @pytest.mark.parametrize("masses", MASSES)
 @pytest.mark.parametrize("offset", [0.0, 0.3, 1.234])
 def test_merging_on_the_circle(offset, masses):
@@ -110,6 +111,7 @@ def test_face_velocities_pin_clusters():
     assert abs(donor - 1) < 0.01, f"time off by {100 * (donor - 1):+.2f} %"
 
 
+@pytest.mark.sampled(2)
 @pytest.mark.slow
 @pytest.mark.parametrize(
     ("kind", "masses"),

@@ -31,6 +31,7 @@ MERGING = {"circle to atoms", "tokens in 3 dimensions"}  # the merger tree of al
 NO_CLUSTERS = {"axisymmetric", "line", "tokens in 1 dimension"}
 
 
+@pytest.mark.sampled(9)
 @pytest.mark.parametrize("kind", CASES)
 def test_every_kind_of_run_has_every_picture_and_export(
     kind: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch

@@ -377,6 +377,7 @@ def dashed(data: RunData) -> matplotlib.lines.Line2D | None:
     return lines[0] if lines else None
 
 
+@pytest.mark.sampled
 @pytest.mark.parametrize("suffix", [".png", ".pdf", ".svg"])
 @pytest.mark.parametrize("mesh", [sphere(12), circle(64)], ids=["sphere", "circle"])
 def test_figures_are_written(tmp_path: Path, mesh: Mesh, suffix: str) -> None:

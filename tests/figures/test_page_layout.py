@@ -196,6 +196,7 @@ EASIER = ("sphere", "circle", "circle, barely", "sphere, two snapshots", "partic
           "particles, space, few", *MANIFOLDS, *(f"{manifold}, log time" for manifold in MANIFOLDS))  # fmt: skip
 
 
+@pytest.mark.sampled(16)
 @pytest.mark.parametrize("name", [name for name in RUNS if name not in EASIER])
 def test_text_and_panels_stay_on_the_page_and_apart(name: str, monkeypatch: pytest.MonkeyPatch) -> None:
     figure, texts = drawn(RUNS[name](), monkeypatch)
@@ -223,6 +224,7 @@ COLUMN = 3.4  # inches, the width of a column of a paper
 PLANE = ("particles, plane, many", "particles, space, few", "particles, 64 dimensions")
 
 
+@pytest.mark.sampled(4)
 @pytest.mark.parametrize("name", ["sphere, log time", *MANIFOLDS, *PLANE])  # test_sizes.py draws others
 def test_a_page_as_wide_as_a_column(name: str, monkeypatch: pytest.MonkeyPatch) -> None:
     """A narrow page has one panel in a row, fewer maps, and captions of several lines."""

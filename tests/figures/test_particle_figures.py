@@ -258,6 +258,7 @@ def test_run_files_of_particles_are_drawn(tmp_path: Path, d: int, norm: str) -> 
     assert plot(run, tmp_path / "run.png").stat().st_size > 10_000
 
 
+@pytest.mark.sampled
 @pytest.mark.parametrize(("d", "count"), [(2, 40), (2, 400), (2, 4000), (3, 40), (3, 4000), (16, 40)])
 def test_tokens_move_in_their_picture_and_keep_their_page(d: int, count: int) -> None:
     bare = replace(particles(d, count, LOG[::5]), clusters=None)  # without rings, so the only moving marks are tokens

@@ -47,6 +47,7 @@ def test_other_times_are_refused(times: tuple[float, ...]) -> None:
         page(run_data(circle(64), LINEAR), FigureOptions(times=times))
 
 
+@pytest.mark.sampled(1)
 @pytest.mark.parametrize("mesh", [circle(64), sphere(8)], ids=["circle", "sphere"])
 def test_the_title_and_the_captions_can_be_left_out(mesh: Mesh) -> None:
     def words(**options: bool) -> tuple[bool, bool]:

@@ -133,6 +133,7 @@ def draw_of(tmp_path_factory: pytest.TempPathFactory) -> Callable[[str], Draw]:
     return draw
 
 
+@pytest.mark.sampled
 @pytest.mark.parametrize(("name", "size"), DRAWN)
 def test_no_text_is_cut_or_lies_on_another(draw_of, name: str, size: tuple[float, float], monkeypatch) -> None:
     figure, texts = drawn(draw_of(name), size, monkeypatch)

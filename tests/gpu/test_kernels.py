@@ -321,6 +321,7 @@ def test_sums_that_were_lost_are_the_cpu_s(d, lost, held):
         assert np.array_equal(found[~mask], old[~mask])
 
 
+@pytest.mark.sampled
 @pytest.mark.parametrize("empty", ["exact", "nan"])
 @pytest.mark.parametrize("query", [1.0, -1.0, "matrix"])
 @pytest.mark.parametrize("mesh", [circle(24), sphere(5)], ids=["circle", "sphere"])

@@ -31,6 +31,7 @@ def sums_on_device(targets, sources, weights, **options):
     return tuple(map(gpu.to_host, found))
 
 
+@pytest.mark.sampled
 @pytest.mark.parametrize(("number", "d"), [(np.float64, 16), (np.float32, 37)])
 @pytest.mark.parametrize(
     "options",

@@ -86,6 +86,7 @@ def mean_at_end(name, change, steps=0):
     return np.linalg.norm((state.values * problem.space.volumes) @ x)
 
 
+@pytest.mark.sampled(2)
 @pytest.mark.parametrize("name", CASES)
 def test_a_departure_does_not_depend_on_samples(name):
     """A thousand steps change little; such coarse meshes have errors up to 8 %. One sample once gave 40 to 90 %."""

@@ -64,6 +64,7 @@ def tangent(mesh, vectors):
     return vectors - (vectors * mesh.centers).sum(axis=1)[:, None] * mesh.centers
 
 
+@pytest.mark.sampled
 @pytest.mark.parametrize("build", [density_points, density_smooth])
 @pytest.mark.parametrize("beta", [5.0, 20.0, 60.0, 200.0])
 @pytest.mark.parametrize("name", HEADS)

@@ -52,6 +52,7 @@ def test_growth_on_the_circle(degree, normalization, noise):
     assert abs(error / rate) < 1e-3, f"rate {rate:.5f} off by {100 * error / rate:.4f} %"
 
 
+@pytest.mark.sampled
 @pytest.mark.parametrize("noise", [0.0, 0.02, 0.1])
 @pytest.mark.parametrize("normalization", ["softmax", "unnormalized"])
 @pytest.mark.parametrize(

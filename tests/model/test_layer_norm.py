@@ -71,6 +71,7 @@ def test_the_law_of_a_ring_is_the_formula():
     assert moved / step == pytest.approx(expected, rel=1e-3)  # of first order in the step
 
 
+@pytest.mark.sampled(1)
 @pytest.mark.parametrize("norm", CARRIED, ids=name)
 def test_a_ring_of_latitude_with_a_radius(norm):
     beta, start, end = 3.0, 1.0, 1.0

@@ -23,6 +23,7 @@ from solvers.mesh.mesh import circle
 DEGREES = np.arange(1, 9)
 
 
+@pytest.mark.sampled
 @pytest.mark.parametrize("noise", [0.0, 0.02, 0.1])
 @pytest.mark.parametrize("value", [1.0, -1.0])
 @pytest.mark.parametrize("normalization", ["softmax", "unnormalized"])

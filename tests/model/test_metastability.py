@@ -45,6 +45,7 @@ def rates_by_differences(law, atoms):
     return np.sort(np.linalg.eigvals(jacobian).real)[::-1]
 
 
+@pytest.mark.sampled
 @pytest.mark.parametrize("normalization", ["softmax", "unnormalized"])
 @pytest.mark.parametrize("beta", [1, 5, 20, 100])
 @pytest.mark.parametrize("d", [2, 3, 4])

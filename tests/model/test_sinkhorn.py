@@ -107,6 +107,7 @@ def test_the_gaussian_kernel_differs_by_factors_that_are_scaled_away(mesh, kind)
     assert off(mesh, density, found[0], expected) <= 1e-11
 
 
+@pytest.mark.sampled
 @pytest.mark.parametrize("size", [15.0, 60.0])
 @pytest.mark.parametrize("kind", ["any", "orthogonal", "positive"])
 @pytest.mark.parametrize("mesh", [circle(512), sphere(32)], ids=lambda mesh: mesh.manifold)

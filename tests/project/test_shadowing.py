@@ -19,6 +19,7 @@ def run(folder, *command, **variables):
     return subprocess.run(command, cwd=folder, capture_output=True, text=True, env=environment, check=False)
 
 
+@pytest.mark.sampled(3)
 @pytest.mark.parametrize(
     "name", ["solvers.py", "numpy.py", "h5py.py", "random.py", "typing.py", "runpy.py", "solvers/__init__.py"]
 )

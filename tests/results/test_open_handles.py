@@ -77,6 +77,7 @@ USE: tuple[Callable[[Path], Any], ...] = (
 )
 
 
+@pytest.mark.sampled(6)
 @pytest.mark.parametrize(
     "order", list(permutations([*OPEN, resumed])), ids=lambda order: "-".join(f.__name__ for f in order)
 )

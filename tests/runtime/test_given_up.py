@@ -56,6 +56,7 @@ def signal_in(monkeypatch: pytest.MonkeyPatch) -> list[int]:
     return seen
 
 
+@pytest.mark.sampled
 @pytest.mark.parametrize("at", [1, 12])
 @pytest.mark.parametrize("kind", CASES)
 def test_a_signal_within_a_sample_gives_it_up(kind: str, at: int, tmp_path: Path, signal_in: list[int]) -> None:

@@ -134,6 +134,7 @@ def assert_whole(path: Path, whole: Run) -> None:
     assert found.attributes["stop_reason"] == "finished"
 
 
+@pytest.mark.sampled(1)
 @pytest.mark.slow
 @pytest.mark.parametrize("series", range(SERIES))
 def test_killed_at_random_moments_and_resumed(

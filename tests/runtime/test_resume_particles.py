@@ -76,6 +76,7 @@ class StopAfter(Stop):
         return self.looks > self.after
 
 
+@pytest.mark.sampled
 @pytest.mark.parametrize("steps", [0, 2, 5])
 @pytest.mark.parametrize("name", CASES)
 def test_goes_on_to_the_bit(name, steps, tmp_path, monkeypatch):

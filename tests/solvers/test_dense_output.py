@@ -113,6 +113,7 @@ def solved(method, rtol, times=None):
     )
 
 
+@pytest.mark.sampled
 @pytest.mark.parametrize("method", GENERAL)
 @pytest.mark.parametrize("rtol", [1e-4, 1e-7, 1e-10])
 def test_a_solution_is_as_accurate_between_steps_as_at_them(method, rtol):

@@ -220,6 +220,7 @@ def test_uniform_stays_to_the_last_bit(mesh):
     assert np.array_equal(density, initial_uniform(mesh))
 
 
+@pytest.mark.sampled
 @pytest.mark.parametrize(
     ("mesh", "noise", "axis", "until"),
     [(circle(256), 0.3, [0.6, -0.8], 25.0), (sphere(48), 0.2, [0.36, 0.48, 0.8], 20.0)],

@@ -110,6 +110,7 @@ def on_donut(n):
     return mesh, around + up, field
 
 
+@pytest.mark.sampled
 @pytest.mark.parametrize("limiter", LIMITERS)
 @pytest.mark.parametrize("build", [on_circle, on_sphere, on_flat_torus, on_donut])
 def test_advection_of_a_field_of_any_sign_is_second_order(build, limiter):

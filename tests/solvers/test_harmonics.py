@@ -84,6 +84,7 @@ def test_synthesis_inverts_analysis_to_second_order():
     assert errors[-1] < 2e-3, f"error {errors[-1]:.1e} at 128 rings"
 
 
+@pytest.mark.sampled
 @pytest.mark.parametrize("degree", [1, 7, 40])
 @pytest.mark.parametrize("mesh", [*map(sphere, range(4, 34)), GaussGrid(5), GaussGrid(6)])
 def test_sums_along_rings_are_the_ffts(mesh, degree):

@@ -27,6 +27,7 @@ def functions(degree: int, theta: Floats) -> Floats:
     return np.asarray(found * (-1.0) ** np.arange(degree + 1)[:, None] / np.sqrt(2 * np.pi))
 
 
+@pytest.mark.sampled
 @pytest.mark.parametrize("degree", DEGREES)
 @pytest.mark.parametrize("rings", RINGS)
 def test_analysis(rings: int, degree: int) -> None:
@@ -56,6 +57,7 @@ def test_analysis(rings: int, degree: int) -> None:
         assert np.array_equal(alone[0], found[0, k])  # independent of the other rows
 
 
+@pytest.mark.sampled
 @pytest.mark.parametrize("sets", [1, 2, 3, 4])
 @pytest.mark.parametrize("degree", DEGREES)
 @pytest.mark.parametrize("rings", RINGS)

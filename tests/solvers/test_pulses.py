@@ -29,6 +29,7 @@ def growth(method, equation, u0, exact=AREA, end=END):
     return np.abs(found.u[-1] - exact).max() / exact, found
 
 
+@pytest.mark.sampled
 @pytest.mark.parametrize("pulse", [gauss, box])
 @pytest.mark.parametrize("method", GENERAL)
 def test_no_method_steps_over_a_pulse(method, pulse):

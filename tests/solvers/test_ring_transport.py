@@ -40,6 +40,7 @@ def rates(mesh, density, velocity):
     return dt, found
 
 
+@pytest.mark.sampled(8)
 @pytest.mark.parametrize("rings", RINGS)
 def test_rates_are_those_of_lists_of_faces(rings):
     mesh = sphere(rings)
@@ -110,6 +111,7 @@ def test_nan_reaches_the_step(where):
     assert np.isnan(dt)
 
 
+@pytest.mark.sampled(8)
 @pytest.mark.parametrize("rings", RINGS)
 def test_formulas_agree_with_the_arrays_that_they_make(rings):
     """The arrays also fit together, and give the same tables."""

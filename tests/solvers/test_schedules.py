@@ -150,6 +150,7 @@ def case(kind, end, changes=()):
     return parse(text, [f"time.end={end}", "output.diagnostics=['mass']", *changes])
 
 
+@pytest.mark.sampled
 @pytest.mark.parametrize("kind", KINDS)
 @pytest.mark.parametrize(("end", "changes", "snapshots", "samples"), ENDS)
 def test_a_run_ends_with_a_snapshot_and_a_sample(tmp_path, kind, end, changes, snapshots, samples):

@@ -51,6 +51,7 @@ def test_heat_is_right_to_its_tolerance_by_default(name, amplitude):
     assert error < 1e-4, f"{error:.1e} in {state.steps} steps"
 
 
+@pytest.mark.sampled
 @pytest.mark.parametrize("stepper", sorted(STEPPERS))
 @pytest.mark.parametrize("rtol", [1e-3, 1e-4, 1e-5])
 def test_errors_follow_the_tolerance(stepper, rtol):

@@ -156,6 +156,7 @@ def test_order_in_time(method: str, kind: str) -> None:
     assert fine < REACHED or order > expected - 0.35, f"errors {coarse:.3g}, {fine:.3g}: order {order:.2f}"
 
 
+@pytest.mark.sampled
 @pytest.mark.parametrize("kind", KINDS)
 @pytest.mark.parametrize("method", ["auto", "dop853"])
 def test_to_a_tolerance(method: str, kind: str) -> None:
@@ -163,6 +164,7 @@ def test_to_a_tolerance(method: str, kind: str) -> None:
     assert np.abs(found - exact(kind)).max() < 2e-5  # errors of steps add up
 
 
+@pytest.mark.sampled
 @pytest.mark.parametrize("nonnegative", [False, True])
 @pytest.mark.parametrize("method", ["auto", *GENERAL])
 def test_what_comes_in_is_the_integral_of_its_rate(method: str, nonnegative: bool) -> None:

@@ -11,10 +11,10 @@ def spread_evenly(number: int, count: int) -> set[int]:
 def hold_each_value(instances: Sequence[Mapping[str, object]]) -> set[int]:
     """Return the positions of few instances that together hold each value of each parameter.
 
-    Each choice adds most new values. Values are told apart by identity: the instances of a test share them.
+    Each choice adds most new values. Values are equal where their representations as text are.
     """
-    values = [{(name, id(value)) for name, value in instance.items()} for instance in instances]
-    missing, chosen = set[tuple[str, int]]().union(*values), set[int]()
+    values = [{(name, repr(value)) for name, value in instance.items()} for instance in instances]
+    missing, chosen = set[tuple[str, str]]().union(*values), set[int]()
     while missing:
         best = max(range(len(values)), key=lambda k: len(values[k] & missing))
         missing -= values[best]

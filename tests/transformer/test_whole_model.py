@@ -128,6 +128,7 @@ def zeroed(network, part):
     return network
 
 
+@pytest.mark.sampled
 @pytest.mark.parametrize("part", ["network", "attention", "biases", "gains", "positions"])
 def test_a_part_left_out_is_the_model_with_its_weights_set_so(model, tmp_path, part):
     states = read_states(str(model), given(model.name, tmp_path))

@@ -290,6 +290,7 @@ def test_press_in_a_panel_goes_to_its_time(browser: Browser, pages, manifold: st
     browser.wait_for_snapshot(3)
 
 
+@pytest.mark.sampled
 @pytest.mark.parametrize("dark", [False, True])
 @pytest.mark.parametrize("width", [800, 390])
 @pytest.mark.parametrize("manifold", ALL)

@@ -147,6 +147,7 @@ def test_a_press_on_a_merger_goes_there(browser: Browser, tmp_path: Path) -> Non
     assert len(browser.driver.find_elements("css selector", "#tree .branch")) >= 3
 
 
+@pytest.mark.sampled
 @pytest.mark.parametrize(("width", "dark"), [(390, True), (1200, False)])
 @pytest.mark.parametrize("d", [2, 3, 16, 4])
 def test_pages_of_tokens_have_room_and_are_quiet(

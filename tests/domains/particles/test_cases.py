@@ -72,6 +72,7 @@ def away(text, of_tokens, changes, tmp_path):
     return (np.abs(found.mean(axis=0) - expected.reshape(-1, d)) / errors).max()
 
 
+@pytest.mark.sampled(4)
 @pytest.mark.parametrize("changes", [
     [],
     ["attention.normalization=unnormalized", "attention.beta=1.0"],

@@ -204,6 +204,7 @@ ANY = np.random.default_rng(2).standard_normal((6, 3, 3)) / np.sqrt(3)
 ANY_HEADS = (Head(*ANY[:3], weight=0.7), Head(*ANY[3:], weight=-0.4))
 
 
+@pytest.mark.sampled
 @pytest.mark.parametrize("mesh", [circle(300), circle(2000)], ids=["pairs", "transform"])
 @pytest.mark.parametrize(("heads", "options"), [
     ((Head(),), {}),
@@ -222,6 +223,7 @@ def test_tokens_at_the_cells_of_a_circle_attend_as_the_density_does(mesh, heads,
     assert_same_attention(mesh, heads, heads, options)
 
 
+@pytest.mark.sampled
 @pytest.mark.parametrize("mesh", [sphere(16), sphere(40)], ids=["pairs", "transform"])
 @pytest.mark.parametrize("options", [
     {}, {"kernel": "gaussian"}, {"normalization": "unnormalized"}, {"normalization": "unnormalized", "rescaled": True},

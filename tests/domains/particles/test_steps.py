@@ -111,6 +111,7 @@ def explicit(law, method="ssprk3", **more):
     return dynamics_explicit(always(law), method, **more)
 
 
+@pytest.mark.sampled
 @pytest.mark.parametrize(("method", "order"), [("ssprk2", 2), ("ssprk3", 3)])
 @pytest.mark.parametrize("name", ["post", "ngpt", "cod", "pre", "peri", "none"])
 def test_explicit_methods_have_their_order(name, method, order):
@@ -254,6 +255,7 @@ def test_explicit_steps_are_short_enough():
         assert np.abs(state.values - expected(law, start, 2.0)).max() < 1e-3
 
 
+@pytest.mark.sampled
 @pytest.mark.parametrize("steps", [1, 40])
 @pytest.mark.parametrize("dimension", [2, 3, 8, 32])
 def test_noise_on_the_sphere_decays_by_degree(dimension, steps):
@@ -277,6 +279,7 @@ def mean_direction(points):
     return np.repeat(points.mean(axis=0)[None], len(points), axis=0)
 
 
+@pytest.mark.sampled
 @pytest.mark.parametrize("samples", [10, 40])
 @pytest.mark.parametrize(("dimension", "noise", "count"), [(2, 0.3, 8000), (3, 0.2, 8000), (32, 0.02, 4000)])
 def test_stationary_mean_with_noise(dimension, noise, count, samples):

@@ -82,6 +82,7 @@ def bilinear(beta, head, d, gaussian=False):
     return exponent
 
 
+@pytest.mark.sampled
 @pytest.mark.parametrize("beta", [1.0, 10.0, 60.0, -10.0])
 @pytest.mark.parametrize("kind", CLOUDS)
 @pytest.mark.parametrize("d", [2, 3])
@@ -92,6 +93,7 @@ def test_zonal_sums(d, kind, beta):
     assert_same(sums.apply(masses), points, masses, bilinear(beta, Head(), d))
 
 
+@pytest.mark.sampled
 @pytest.mark.parametrize("size", [1.0, 10.0, 60.0])
 @pytest.mark.parametrize("kind", CLOUDS)
 @pytest.mark.parametrize("d", [2, 3])

@@ -215,6 +215,7 @@ def test_xarray(path):
         np.testing.assert_array_equal(data.power[2], np.arange(5))
 
 
+@pytest.mark.sampled(1)
 @pytest.mark.parametrize("attempt", range(3))
 def test_killed_at_random_moments(path, attempt):
     """A growing file is sound and appendable after each of five kills, or more until it holds data."""

@@ -83,6 +83,7 @@ def network_of(kind, *overrides) -> tuple[TokenNetwork, object]:
     return fit.network, fit.task
 
 
+@pytest.mark.sampled
 @pytest.mark.parametrize("d", [1, 2, 5, 10])
 @pytest.mark.parametrize("noise", [0.5, 1.0])
 def test_information_of_gaussians(d, noise):
