@@ -42,6 +42,7 @@ def plot(options: argparse.Namespace) -> int:
     require_file(options.file, "run", "index")
     from meanfield.figures.panels.options import FigureOptions
     from meanfield.sweeping.results import is_sweep
+    from meanfield.transformer.labelled import is_labelled
     from solvers.io.run_file import FileError
 
     figure = Path(options.file).with_suffix(".png") if options.output is None else Path(options.output)
@@ -52,12 +53,19 @@ def plot(options: argparse.Namespace) -> int:
         )  # fmt: skip
     except ValueError as error:
         raise FileError(str(error)) from None
-    if is_sweep(options.file):
+    of_sweep, of_study = is_sweep(options.file), is_labelled(options.file)
+    if (of_sweep or of_study) and chosen != FigureOptions():
+        kind = "the index of a sweep" if of_sweep else "the file of an experiment"
+        raise FileError(f"{options.file}: is {kind}, which is drawn without options")
+    if of_sweep:
         from meanfield.figures.sweep.figure import plot_sweep
 
-        if chosen != FigureOptions():
-            raise FileError(f"{options.file}: is the index of a sweep, which is drawn without options")
         print(plot_sweep(options.file, figure))
+    elif of_study:
+        from meanfield.figures.saving import figure_target, save
+        from meanfield.transformer.stored import load_outcome
+
+        print(save(load_outcome(options.file).plot(), figure_target(figure)))
     else:
         from meanfield.figures.figure import plot as draw
 

@@ -24,6 +24,8 @@ if TYPE_CHECKING:
     from xarray import Dataset
 
 WRITER = "written_by"  # attribute of the files written here
+COMPRESSION: dict[str, Any] = {"compression": "gzip", "compression_opts": 9, "shuffle": True}
+MIN_COMPRESSED = 4096  # bytes; chunks of smaller arrays need more memory than compression saves
 _TEXTS = ("title", "model", "stop_reason", "command", "summary")  # attributes that describe a file
 
 
@@ -190,6 +192,7 @@ def write_labelled(
     groups: Mapping[str, Mapping[str, Any]] | None = None,
     *,
     continues: bool = False,
+    compressed: bool = False,
 ) -> None:
     """Write arrays with named dimensions into an HDF5 file, which replaces an existing one.
 
@@ -198,6 +201,7 @@ def write_labelled(
     attributes  attributes of the file
     groups      further arrays without dimensions, by group and name
     continues   whether the replaced file is an earlier state of this one: then additions of a user are kept
+    compressed  whether arrays of at least ``MIN_COMPRESSED`` bytes are compressed
 
     Raises FileError if the file cannot be written; an existing file is then unchanged.
     """
@@ -206,7 +210,9 @@ def write_labelled(
     with disk_errors(Path(path), "cannot write"), replacement(Path(path)) as new, h5py.File(new, "w") as file:
         file.attrs.update({WRITER: "meanfield transformer", **attributes})
         for name, array in arrays.items():
-            file.create_dataset(name, data=_stored(array.values))
+            values = _stored(array.values)
+            filters = COMPRESSION if compressed and np.asarray(values).nbytes >= MIN_COMPRESSED else {}
+            file.create_dataset(name, data=values, **filters)
             if array.long_name:
                 file[name].attrs.update(long_name=array.long_name, units=array.units)
         _attach(file, arrays)
@@ -218,38 +224,55 @@ def write_labelled(
                 copy_additions(old, file)
 
 
+def is_labelled(path: str | Path) -> bool:
+    """Return whether ``write_labelled`` has written an HDF5 file; False also for a damaged file."""
+    with Path(path).open("rb") as plain:
+        if plain.read(9)[8:] != b"\0":  # superblock version: 0 in these files, 3 in runs and indexes
+            return False
+    try:
+        with open_to_read(path) as file:
+            return WRITER in file.attrs
+    except DAMAGE:  # other readers report the damage
+        return False
+
+
 def described(path: str | Path) -> str | None:
     """Return a text that describes an HDF5 file of a study: its attributes, and the dimensions of its arrays.
 
     The result is None if ``write_labelled`` has not written the file, or if the file is damaged.
     """
-    import h5py
-
-    with Path(path).open("rb") as plain:
-        if plain.read(9)[8:] != b"\0":  # superblock version: 0 in these files, 3 in runs and indexes
-            return None
+    if not is_labelled(path):
+        return None
     try:
         with open_to_read(path) as file:
-            if WRITER not in file.attrs:
-                return None
             lines = [f"{name:12}{file.attrs[name]!s}" for name in _TEXTS[:-1] if file.attrs.get(name)]
-            inside = [
-                name for name in file if isinstance(file.get(name, getlink=True), h5py.HardLink)
-            ]  # excludes links of a user
-            arrays = [_line(name, file[name]) for name in inside if isinstance(file[name], h5py.Dataset)]
+            arrays = [_line(name, dataset) for name, dataset in datasets_of(file).items()]
             return "\n".join([*lines, "arrays", *arrays, str(file.attrs.get(_TEXTS[-1], ""))]).rstrip()
-    except DAMAGE:  # other readers report the damage
+    except DAMAGE:
         return None
 
 
-def _line(name: str, dataset: h5py.Dataset) -> str:
-    """Return a line of text with the name, dimensions and description of an array in an HDF5 file.
+def datasets_of(file: h5py.File) -> dict[str, h5py.Dataset]:
+    """Return the arrays at the root of an HDF5 file by name, without links that a user has added."""
+    import h5py
+
+    inside = [name for name in file if isinstance(file.get(name, getlink=True), h5py.HardLink)]
+    return {name: file[name] for name in inside if isinstance(file[name], h5py.Dataset)}
+
+
+def dims_of(name: str, dataset: h5py.Dataset) -> tuple[str, ...]:
+    """Return the name of each dimension of an array in an HDF5 file.
 
     "?" is a dimension without a name, as an array of a user's own may have.
     """
-    names = [axis[0].name if len(axis) else None for axis in dataset.dims]
-    dims = [name] if dataset.is_scale else [str(found or "?").lstrip("/") for found in names]
-    return f"  {name} ({', '.join(dims)})  {dataset.attrs.get('long_name', '')}".rstrip()
+    if dataset.is_scale:
+        return (name,)
+    return tuple(str((axis[0].name if len(axis) else None) or "?").lstrip("/") for axis in dataset.dims)
+
+
+def _line(name: str, dataset: h5py.Dataset) -> str:
+    """Return a line of text with the name, dimensions and description of an array in an HDF5 file."""
+    return f"  {name} ({', '.join(dims_of(name, dataset))})  {dataset.attrs.get('long_name', '')}".rstrip()
 
 
 def _stored(values: Any) -> Any:

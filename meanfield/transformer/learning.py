@@ -96,7 +96,8 @@ def fit(
     from meanfield.transformer.fitting import Options, draw, fit_laws, summary
 
     arrays = fit_laws(states, Options(rank, width, steps, held=held, seed=seed), show)
-    return Outcome(arrays, summary, draw, short_name(model), {"model": str(model)})
+    title = short_name(model)
+    return Outcome(arrays, summary, draw, title, {"title": title, "experiment": "fit", "model": str(model)})
 
 
 def train(

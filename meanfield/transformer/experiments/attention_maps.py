@@ -21,6 +21,7 @@ import torch
 from matplotlib.figure import Figure
 
 from meanfield.analysis.text import table
+from meanfield.transformer.experiments.drawing import label_of
 from meanfield.transformer.experiments.statistics import describe, describe_difference, mean_and_half_width
 from meanfield.transformer.experiments.subjects import AXES, KINDS, NO_ATTENTION, STATES, Subjects
 from meanfield.transformer.labelled import Labelled, Outcome, coordinates
@@ -56,7 +57,7 @@ def attention_maps(subjects: Subjects) -> Outcome:
         arrays[name] = Labelled(dims, values[k], long_name)
         scaled_name = f"{long_name}, untrained, mean over heads and layers"
         arrays[f"{name}_scaled"] = Labelled(("scaled_pair", "scale", "seed"), scaled[k], scaled_name)
-    return Outcome(arrays, _summary, _draw)
+    return Outcome(arrays, summary, draw)
 
 
 MEASURES = {"cosine": "cosine of attention maps", "divergence": "Kullback-Leibler divergence of rows, nats"}
@@ -180,7 +181,8 @@ def _numbers(found: Outcome) -> tuple[Floats, Floats]:
     return by_layer, scaled
 
 
-def _summary(found: Outcome) -> str:
+def summary(found: Outcome) -> str:
+    """Return tables of the measures of attention maps, their differences, and the accuracies."""
     by_layer, scaled = _numbers(found)
     by_seed = by_layer.mean(axis=-1)  # over layers
     columns = [f"{measure}, {kind}" for measure in MEASURES for kind in MAPS]
@@ -223,7 +225,7 @@ def _accuracies(found: Outcome) -> list[list[str]]:
     return rows
 
 
-def _draw(figure: Figure, found: Outcome) -> None:
+def draw(figure: Figure, found: Outcome) -> None:
     """Draw the measures by layer, untrained and trained, and by the scale of the logits."""
     by_layer, scaled = _numbers(found)
     figure.set_size_inches(14.0, 6.6)
@@ -235,12 +237,12 @@ def _draw(figure: Figure, found: Outcome) -> None:
             layers = np.arange(by_layer.shape[-1]) + 1
             for p, other in enumerate(OTHERS):
                 mean, half_width = mean_and_half_width(by_layer[m, kind, state, p], axis=0)
-                ax.errorbar(layers + 0.06 * (p - 1.5), mean, half_width, marker="o", ms=3, lw=1, label=other)
+                ax.errorbar(layers + 0.06 * (p - 1.5), mean, half_width, marker="o", ms=3, lw=1, label=_label(other))
             ax.set(xlabel="layer", title=f"{name}, {words}", xticks=layers)
         for p, other in enumerate(("pde", "uniform")):
             mean, half_width = mean_and_half_width(scaled[m, p])
             shown = np.where(mean > 0, mean, np.nan)  # a divergence of 0 has no logarithm
-            axes[m, 3].errorbar(SCALES, shown, half_width, marker="o", ms=3, lw=1, label=other)
+            axes[m, 3].errorbar(found["scale"], shown, half_width, marker="o", ms=3, lw=1, label=_label(other))
         axes[m, 3].set(xlabel="factor of all logits", title=f"{name}, untrained, scaled logits")
         axes[m, 3].set_xscale("symlog", linthresh=0.1)
         axes[m, 0].set_ylabel(long_name, fontsize=8)
@@ -251,3 +253,8 @@ def _draw(figure: Figure, found: Outcome) -> None:
     for ax in axes[0, ::3]:
         ax.legend(fontsize=7, frameon=False)
     figure.tight_layout()
+
+
+def _label(other: str) -> str:
+    """Return the label of a map in figures, such as "PDE network, shuffled" for "pde, shuffled"."""
+    return label_of(other) if other.startswith("pde") else other

@@ -19,8 +19,6 @@ and labels in random order, of which T has no information.
 
 from __future__ import annotations
 
-from functools import partial
-
 import matplotlib
 import numpy as np
 from matplotlib.figure import Figure
@@ -100,7 +98,7 @@ def bottleneck(case: TrainingCase, seeds: tuple[int, ...], show: Printer) -> Out
             rows = found[name, seed]
             values[i, j, : len(rows)] = rows
     dims = ("network", "seed", "epoch", "layer")
-    most = float(np.log(min(len(subjects.task.train), EXAMPLES)))
+    most = np.log(min(len(subjects.task.train), EXAMPLES))
     arrays = {
         **subjects.coordinates(),
         "input_lower": Labelled(dims, values[..., 0], "lower bound of I(X; T), at most log of the examples", "nat"),
@@ -108,8 +106,9 @@ def bottleneck(case: TrainingCase, seeds: tuple[int, ...], show: Printer) -> Out
         "labels": Labelled(dims, values[..., 2], "lower bound of I(T; Y)", "nat"),
         "shuffled": Labelled(dims, values[..., 3], "lower bound of I(T; Y) for labels Y in random order", "nat"),
         "noise": Labelled((), NOISE, "noise in units of the standard deviation of T"),
+        "max_information": Labelled((), most, "log of the number of examples, the largest lower bound", "nat"),
     }
-    return Outcome(arrays, partial(_summary, max_information=most), partial(_draw, max_information=most))
+    return Outcome(arrays, summary, draw)
 
 
 def informations(fit: Fit) -> Floats:
@@ -137,7 +136,8 @@ def _values(found: Outcome) -> Floats:
     return np.stack([found[name] for name in ("input_lower", "input_upper", "labels", "shuffled")], axis=-1)
 
 
-def _summary(found: Outcome, max_information: float) -> str:
+def summary(found: Outcome) -> str:
+    """Return a table of the bounds of mutual information by layer, before and after training."""
     values = _values(found)
     first, last = values[:, :, 0], [_last_epoch(of_name) for of_name in values]
     rows = [
@@ -151,7 +151,7 @@ def _summary(found: Outcome, max_information: float) -> str:
         for name, one in zip(found["network"], middle, strict=True)
     )
     return (
-        f"{table(head, rows)}\nLower bounds of I(X; T) are at most log m = {max_information:.3g} nats. "
+        f"{table(head, rows)}\nLower bounds of I(X; T) are at most log m = {found['max_information']:.3g} nats. "
         f"I(X; T) of the last layer, midpoint of the bounds, last epoch less epoch {half}, paired by seed: {changes}."
     )
 
@@ -161,7 +161,7 @@ def _last_epoch(values: Floats) -> Floats:
     return np.stack([rows[np.flatnonzero(np.isfinite(rows[:, 0, 0]))[-1]] for rows in values])
 
 
-def _draw(figure: Figure, found: Outcome, max_information: float) -> None:
+def draw(figure: Figure, found: Outcome) -> None:
     """Draw the information plane: each layer's path through training, mean over seeds.
 
     Larger markers are later epochs.
@@ -176,7 +176,7 @@ def _draw(figure: Figure, found: Outcome, max_information: float) -> None:
             x, y = (np.nanmean(v[i, :, :, layer], axis=0) for v in (middle, values[..., 2]))
             axes[i].plot(x, y, color=color, lw=1, label=f"layer {layer}")
             axes[i].scatter(x, y, color=color, s=np.linspace(4, 36, len(x)), lw=0)
-        axes[i].axvline(max_information, color="0.6", ls=":", lw=1)
+        axes[i].axvline(found["max_information"], color="0.6", ls=":", lw=1)
         axes[i].set(xlabel="I(X; T), midpoint of the bounds (nats)", title=NAMES[kind])
     axes[0].set_ylabel("I(T; Y), lower bound (nats)")
     axes[0].legend(fontsize=8, frameon=False)

@@ -51,7 +51,7 @@ def depth_limit(subjects: Subjects) -> Outcome:
         "accuracy_refined": Labelled(by_substeps, found[..., 0], "fraction of correct answers with refined layers"),
         "difference": Labelled(by_substeps, found[..., 1], "relative change of the last states by twice the substeps"),
     }
-    return Outcome(arrays, _summary, _draw)
+    return Outcome(arrays, summary, draw)
 
 
 def measure_refined(network: TokenNetwork, examples: Examples) -> Floats:
@@ -78,7 +78,8 @@ def pass_refined(layers: Iterable[Layer], states: Tensor, substeps: int) -> Tens
     return states
 
 
-def _summary(found: Outcome) -> str:
+def summary(found: Outcome) -> str:
+    """Return a table of accuracies and differences of networks with refined layers."""
     accuracy, difference = found["accuracy_refined"], found["difference"]
     rows = [
         [name, state, *(describe(accuracy[i, s, :, k]) for k in (0, 1, -1)),
@@ -94,16 +95,17 @@ def _summary(found: Outcome) -> str:
     return f"{table(head, rows)}\nEach layer is divided into k steps; difference: relative, from k to 2k."
 
 
-def _draw(figure: Figure, found: Outcome) -> None:
+def draw(figure: Figure, found: Outcome) -> None:
+    """Draw the difference of the last states, and the accuracy, by number of steps of a layer."""
     figure.set_size_inches(9.6, 3.8)
     axes = figure.subplots(1, 2)
-    substeps = np.array(SUBSTEPS, dtype=float)
+    substeps = found["substeps"]
     curves(axes[0], substeps, found["difference"], geometric=True)
     axes[0].set(ylabel="difference of the last states, k to 2k", yscale="log")
     curves(axes[1], substeps, found["accuracy_refined"])
     axes[1].set(ylabel="accuracy", ylim=(0, 1))
     for ax in axes:
         ax.set(xlabel="steps k of a layer", xscale="log")
-        ax.set_xticks(substeps, [str(k) for k in SUBSTEPS], minor=False)
+        ax.set_xticks(substeps, [str(k) for k in substeps], minor=False)
     axes[1].legend(fontsize=8, frameon=False, loc="center left", bbox_to_anchor=(1.0, 0.5))
     figure.tight_layout()

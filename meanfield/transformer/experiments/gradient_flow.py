@@ -50,7 +50,7 @@ def gradient_flow(subjects: Subjects) -> Outcome:
         "state_gradient": Labelled((*AXES, "layer"), by_layer, "gradient by states after a layer, times their norm"),
         "gradient_norm": Labelled(("network", "seed", "step", "part"), by_step, "gradient norm of a part's weights"),
     }
-    return Outcome(arrays, _summary, _draw)
+    return Outcome(arrays, summary, draw)
 
 
 def state_gradients(network: TokenNetwork, inputs: torch.Tensor, labels: torch.Tensor) -> Floats:
@@ -72,7 +72,8 @@ def _norms(x: torch.Tensor) -> torch.Tensor:
     return norms
 
 
-def _summary(found: Outcome) -> str:
+def summary(found: Outcome) -> str:
+    """Return a table of the ratios of gradients between first and last layer."""
     by_layer, by_step = found["state_gradient"], found["gradient_norm"]
     layers = by_layer.shape[-1] - 1
     rows = []
@@ -92,7 +93,8 @@ def _summary(found: Outcome) -> str:
     )
 
 
-def _draw(figure: Figure, found: Outcome) -> None:
+def draw(figure: Figure, found: Outcome) -> None:
+    """Draw the relative gradient by layer, and the gradient norms of the weights by step."""
     by_layer, by_step, parts = (found[name] for name in ("state_gradient", "gradient_norm", "part"))
     figure.set_size_inches(11.0, 3.8)
     axes = figure.subplots(1, 3)

@@ -48,7 +48,7 @@ def information_flow(subjects: Subjects) -> Outcome:
         "cosine": subjects.measure(lambda network: [mean_cosine_of(u) for u in layers[id(network)]]),
         "rank": subjects.measure(lambda network: [effective_rank(_rows(u)) for u in layers[id(network)]]),
         "norm": subjects.measure(lambda network: [np.sqrt((u**2).mean()) for u in layers[id(network)]]),
-        "example": subjects.measure(lambda network: layers[id(network)][:, 0]),
+        "example": subjects.measure(lambda network: layers[id(network)][:, 0])[:, :, 0],
     }
     by_layer = (*AXES, "layer")
     arrays = {
@@ -56,9 +56,13 @@ def information_flow(subjects: Subjects) -> Outcome:
         "cka": Labelled((*by_layer, "other_layer"), found["cka"], "linear centered kernel alignment of two layers"),
         "cka_shuffled": Labelled(AXES, found["cka_shuffled"], "the same of first and last layer, tokens shuffled"),
         **{name: Labelled(by_layer, found[name], long_name) for name, long_name in CURVES.items()},
-        "example": Labelled((*by_layer, "token", "component"), found["example"], "states of the first example"),
+        "example": Labelled(
+            ("network", "state", "layer", "token", "component"),
+            found["example"],
+            "states of an example, first seed",
+        ),
     }
-    return Outcome(arrays, _summary, _draw)
+    return Outcome(arrays, summary, draw)
 
 
 def similarity(states: Floats) -> Floats:
@@ -96,7 +100,8 @@ def mean_cosine_of(u: Floats) -> float:
     return float(np.mean([mean_cosine(x) for x in unit_vectors(u)]))
 
 
-def _summary(found: Outcome) -> str:
+def summary(found: Outcome) -> str:
+    """Return a table of the measures of hidden states at the first and the last layer."""
     rows = []
     for i, name in enumerate(found["network"]):
         for j, state in enumerate(STATES):
@@ -107,7 +112,7 @@ def _summary(found: Outcome) -> str:
     return table([*head, "CKA, first and last", "CKA, shuffled"], rows)
 
 
-def _draw(figure: Figure, found: Outcome) -> None:
+def draw(figure: Figure, found: Outcome) -> None:
     """Draw the similarity of layers above, the states of an example in the middle, and curves below."""
     figure.set_size_inches(11.0, 9.6)
     rows: Any = figure.subfigures(3, 1, height_ratios=(1.0, 1.1, 1.3))
@@ -121,7 +126,7 @@ def _draw(figure: Figure, found: Outcome) -> None:
     rows[0].axes[0].set_ylabel("layer")
     rows[0].colorbar(image, ax=rows[0].axes, label="CKA, mean over seeds", shrink=0.8)
     for ax, (i, j) in zip(rows[1].subplots(1, 4), networks, strict=True):
-        states = found["example"][i, j, 0]
+        states = found["example"][i, j]
         limit = np.abs(states).max()
         ax.imshow(states.reshape(-1, states.shape[-1]), cmap="RdBu_r", vmin=-limit, vmax=limit, aspect="auto")
         tokens = states.shape[1]

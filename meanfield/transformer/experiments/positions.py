@@ -49,14 +49,15 @@ def positions(case: TrainingCase, seeds: tuple[int, ...], show: Printer, workers
         **coordinates(network=KINDS, positions=POSITIONS, seed=seeds),
         "accuracy": Labelled(("network", "positions", "seed"), values, "fraction of correct answers on test examples"),
     }
-    return Outcome(arrays, _summary, _draw)
+    return Outcome(arrays, summary, draw)
 
 
 def _accuracy(case: TrainingCase) -> float:
     return train(begin(case, task_of(case))).history.test_accuracy[-1]
 
 
-def _summary(found: Outcome) -> str:
+def summary(found: Outcome) -> str:
+    """Return a table of accuracies by kind of positions, and of gains over the network without positions."""
     accuracy = found["accuracy"]
     rows = []
     for p, name in enumerate(found["positions"]):
@@ -74,7 +75,8 @@ def _summary(found: Outcome) -> str:
     return table(head, rows)
 
 
-def _draw(figure: Figure, found: Outcome) -> None:
+def draw(figure: Figure, found: Outcome) -> None:
+    """Draw the accuracy of both kinds of networks by kind of positions."""
     figure.set_size_inches(6.4, 3.8)
     ax, places = figure.add_subplot(), np.arange(len(POSITIONS))
     for i, kind in enumerate(KINDS):

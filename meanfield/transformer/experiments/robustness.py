@@ -76,7 +76,7 @@ def robustness(case: TrainingCase, seeds: tuple[int, ...], show: Printer, worker
         "accuracy": Labelled(dims, values, "fraction of correct answers on perturbed test examples"),
         "epoch": Labelled(("network", "seed"), np.reshape(epochs, shape), f"first epoch of accuracy {TARGET}; 0: none"),
     }
-    return Outcome(arrays, _summary, _draw)
+    return Outcome(arrays, summary, draw)
 
 
 def variants_of(case: TrainingCase) -> dict[str, TrainingCase]:
@@ -223,7 +223,8 @@ def comparisons_of(names: list[str]) -> list[tuple[str, str]]:
     return alike + [(name, kind) for kind in KINDS for name in names if name.startswith(f"{kind},")]
 
 
-def _summary(found: Outcome) -> str:
+def summary(found: Outcome) -> str:
+    """Return tables of the losses of accuracy by perturbation, and of their differences between networks."""
     names, losses = [str(name) for name in found["network"]], losses_of(found)
     perturbations = [str(one) for one in found["perturbation"]]
     parts = []
@@ -243,7 +244,7 @@ def _summary(found: Outcome) -> str:
     return "\n".join([*parts, f"Networks that reach the accuracy {TARGET:g}, of {len(found['seed'])}: {reached}."])
 
 
-def _draw(figure: Figure, found: Outcome) -> None:
+def draw(figure: Figure, found: Outcome) -> None:
     """Draw the accuracy by size of each perturbation, and the difference between PDE network and Transformer."""
     figure.set_size_inches(14.0, 7.0)
     axes = figure.subplots(2, 4)

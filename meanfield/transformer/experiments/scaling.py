@@ -41,7 +41,7 @@ def scaling(case: TrainingCase, seeds: tuple[int, ...], show: Printer, workers: 
         **coordinates(seed=seeds),
         **{name: Labelled(dims, found[..., k], long_name) for k, (name, long_name) in enumerate(MEASURES.items())},
     }
-    return Outcome(arrays, _summary, _draw)
+    return Outcome(arrays, summary, draw)
 
 
 def measure_softmax(d: int, scaled: bool, seed: int, keys: int = KEYS) -> tuple[float, float]:
@@ -63,7 +63,8 @@ def measure_softmax(d: int, scaled: bool, seed: int, keys: int = KEYS) -> tuple[
     return float(entropy.mean()), float(gradient.mean())
 
 
-def _summary(found: Outcome) -> str:
+def summary(found: Outcome) -> str:
+    """Return a table of entropy and gradient by dimension, for logits with and without 1/√d."""
     rows = [
         [f"{d}", *(describe(found[m][s, k]) for m in MEASURES for s in range(len(SCALINGS)))]
         for k, d in enumerate(DIMENSIONS)
@@ -73,12 +74,13 @@ def _summary(found: Outcome) -> str:
     return f"{table(head, rows)}\n{KEYS} keys: at most log n = {np.log(KEYS):.3f}, with 1/√d about log n − ½."
 
 
-def _draw(figure: Figure, found: Outcome) -> None:
+def draw(figure: Figure, found: Outcome) -> None:
+    """Draw entropy and gradient by dimension, for logits with and without 1/√d."""
     figure.set_size_inches(9.6, 3.8)
     axes = figure.subplots(1, len(MEASURES))
     for ax, (name, long_name) in zip(axes, MEASURES.items(), strict=True):
         for values, label in zip(found[name], ("logits times 1/√d", "logits without a factor"), strict=True):
-            curve(ax, np.array(DIMENSIONS, dtype=float), values.T, marker="o", ms=3, label=label)
+            curve(ax, found["dimension"], values.T, marker="o", ms=3, label=label)
         ax.set(xlabel="dimension d", ylabel=long_name, xscale="log")
     axes[0].axhline(np.log(KEYS) - 0.5, color="0.5", ls=":", lw=1, label="log n − ½")
     axes[0].legend(fontsize=8, frameon=False)

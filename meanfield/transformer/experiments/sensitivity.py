@@ -65,7 +65,7 @@ def sensitivity(subjects: Subjects) -> Outcome:
         "uniform_exponent": Labelled(("mode",), uniform, "exponent of equally spaced tokens", "1/time"),
         "uniform_rate": Labelled(("mode",), rates, "its rate in linear theory", "1/time"),
     }
-    return Outcome(arrays, _summary, _draw)
+    return Outcome(arrays, summary, draw)
 
 
 def gains_of(network: TokenNetwork, inputs: Tensor) -> Floats:
@@ -174,7 +174,8 @@ def _on_sphere(network: TokenNetwork) -> bool:
     return any(isinstance(layer, FieldLayer) and layer.on_sphere for layer in network.body.layers)
 
 
-def _summary(found: Outcome) -> str:
+def summary(found: Outcome) -> str:
+    """Return tables of the gains and exponents of perturbations."""
     exponents, gains, growth = found["exponent"], found["gain"][..., 0], found["growth"]
     rows = [
         [name, STATES[s], *(describe(exponents[i, s, :, k]) for k in range(len(DIRECTIONS))),
@@ -197,13 +198,14 @@ def _summary(found: Outcome) -> str:
     )
 
 
-def _draw(figure: Figure, found: Outcome) -> None:
+def draw(figure: Figure, found: Outcome) -> None:
+    """Draw gains by size of a perturbation, and the exponents of a known flow beside linear theory."""
     gains = found["gain"]
     figure.set_size_inches(11.0, 3.8)
     axes = figure.subplots(1, 3)
     axes[1].sharey(axes[0])
     for k, direction in enumerate(DIRECTIONS):
-        curves(axes[k], SIZES, gains[:, :, :, k], geometric=True)
+        curves(axes[k], found["size"], gains[:, :, :, k], geometric=True)
         axes[k].set(
             xlabel="relative size of the perturbation", ylabel="gain of relative changes", xscale="log", yscale="log"
         )

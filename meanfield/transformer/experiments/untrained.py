@@ -93,7 +93,7 @@ def untrained(case: TrainingCase, seeds: tuple[int, ...], show: Printer, workers
         **coordinates(ablation=[one.name for one in ABLATIONS], form=FORMS),
         "growth": Labelled(dims, found, "log of the growth of a mode, radius or deviation, by layers"),
     }
-    return Outcome(arrays, _summary, _draw)
+    return Outcome(arrays, summary, draw)
 
 
 def exact(one: Ablation) -> Floats:
@@ -196,7 +196,8 @@ def _layer_of_field(one: Ablation) -> Layer:
     return map_of
 
 
-def _summary(found: Outcome) -> str:
+def summary(found: Outcome) -> str:
+    """Return a table of the log of the growth after all layers, by ablation and form."""
     rows = [
         [one.name, *("–" if np.isnan(value) else f"{value:.5g}" for value in rows[:, -1])]
         for one, rows in zip(ABLATIONS, found["growth"], strict=True)
@@ -205,14 +206,15 @@ def _summary(found: Outcome) -> str:
     return f"{table(head, rows)}\nβ = {BETA:g}; of the deviation of a Gaussian on the line β = {LINE_BETA:g}."
 
 
-def _draw(figure: Figure, found: Outcome) -> None:
+def draw(figure: Figure, found: Outcome) -> None:
+    """Draw the log of the growth by layers, one panel for each ablation."""
     figure.set_size_inches(11.0, 5.6)
     axes = figure.subplots(2, 3).T.ravel()
     layers = np.arange(1, LAYERS + 1)
     for ax, one, rows in zip(axes, ABLATIONS, found["growth"], strict=True):
         for form, values, style in zip(FORMS, rows, ("s", "o", "x", "k-"), strict=True):
             ax.plot(layers, values, style, label=form, ms=8 if form == "density" else 5, mfc="none", lw=1)
-        ax.set(xlabel="layers passed", ylabel=f"log growth of the {MEASURED[one.measured]}", xticks=layers)
+        ax.set(xlabel="layers passed", ylabel=f"log growth, {MEASURED[one.measured]}", xticks=layers)
         ax.set_title(one.name.partition(": ")[2].replace("layer norm none", "no layer norm"), fontsize=9)
     axes[0].legend(fontsize=8, frameon=False)
     figure.tight_layout()

@@ -3,6 +3,7 @@
 import copy
 import os
 import pickle
+from dataclasses import replace
 
 import numpy as np
 import pytest
@@ -12,6 +13,7 @@ torch = pytest.importorskip("torch")
 
 from meanfield.case.errors import CaseError  # noqa: E402
 from meanfield.cli.parser import main  # noqa: E402
+from meanfield.figures.saving import texts  # noqa: E402
 from meanfield.model.linear_stability import growth_rates  # noqa: E402
 from meanfield.transformer.experiments.attention_maps import (  # noqa: E402
     compare_maps,
@@ -65,10 +67,12 @@ from meanfield.transformer.experiments.statistics import (  # noqa: E402
 from meanfield.transformer.experiments.subjects import networks_of, train_subjects  # noqa: E402
 from meanfield.transformer.experiments.untrained import untrained  # noqa: E402
 from meanfield.transformer.experiments.workers import Workers  # noqa: E402
+from meanfield.transformer.labelled import Labelled, write_labelled  # noqa: E402
 from meanfield.transformer.networks.data import Examples, task_of  # noqa: E402
 from meanfield.transformer.networks.network import TokenNetwork, Trace  # noqa: E402
 from meanfield.transformer.networks.section import TrainingCase  # noqa: E402
 from meanfield.transformer.networks.training import begin, loss_and_accuracy, loss_of  # noqa: E402
+from meanfield.transformer.stored import load_outcome  # noqa: E402
 
 SMALL = [
     "network.dimension=8", "network.heads=2", "network.layers=2", "network.width=8", "data.kind=stripes",
@@ -429,7 +433,7 @@ def test_stabilizers_in_processes_are_those_in_one():
     assert np.any(explosion[..., 1, 0] < 1)  # the rate is 1000
 
 
-def test_a_grid_has_an_axis_for_each_key():
+def test_a_grid_has_an_axis_for_each_key(tmp_path):
     case = TrainingCase().replace(SMALL)
     vary = ["network.layer_norm=none,peri", "network.residual=true", "network.layers=1", "training.rate=0.01",
             "network.dropout=0,0.5"]  # fmt: skip
@@ -443,7 +447,10 @@ def test_a_grid_has_an_axis_for_each_key():
     np.testing.assert_array_equal(untrained_states[:, :, :, 0], untrained_states[:, :, :, 1])  # dropout is off
     assert "explosion without layer norm: size, none − peri, 1 layers, trained" in found.summary
     assert "drift" not in found.summary
-    found.plot()
+    path = replace(found, attributes={"experiment": "stabilizers"}).save(tmp_path / "found.h5")
+    stored = load_outcome(path)
+    assert stored.summary == found.summary
+    assert texts(stored.plot()) == texts(found.plot())
 
 
 @pytest.mark.parametrize(
@@ -554,12 +561,29 @@ def test_the_command_writes_a_file_and_a_figure(name, tmp_path, capsys):
             networks = ["transformer", "pde", "transformer, no attention", "pde, no attention"]
             assert list(data.network.values.astype(str))[:4] == networks[: 2 if name == "positions" else 4]
             assert np.all(np.isfinite(data.accuracy) | (name == "positions"))
+    again = tmp_path / "again.png"
+    assert main(["plot", str(path), "-o", str(again)]) == 0
+    assert again.read_bytes() == path.with_suffix(".png").read_bytes()
+    assert load_outcome(path).summary == data.attrs["summary"]
     assert main(["info", str(path)]) == 0
     shown = capsys.readouterr().out
     assert data.attrs["summary"] in shown
     assert all(f"  {array} (" in shown for array in data.variables)
     assert main(arguments) == 2
     assert "exists already" in capsys.readouterr().err
+
+
+def test_files_that_cannot_be_drawn_again_are_refused_in_a_line(tmp_path, capsys):
+    path = tmp_path / "found.h5"
+    options = ["plot", str(path), "--dpi", "100"]
+    for attributes, arguments, expected in (
+        ({}, options[:2], f"{path}: expected a run, the index of a sweep, or an experiment"),
+        ({"experiment": "scaling"}, options, f"{path}: is the file of an experiment, which is drawn without options"),
+    ):
+        write_labelled(path, {"cosine": Labelled(("layer",), [0.1, 0.2])}, attributes)
+        assert main(arguments) == 2
+        assert capsys.readouterr().err == f"meanfield: {expected}\n"
+    assert not path.with_suffix(".png").exists()
 
 
 @pytest.mark.parametrize(
