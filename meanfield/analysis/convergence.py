@@ -17,10 +17,11 @@ HALVINGS = 2  # halvings of the case's own value, unless values are given
 def convergence_of(
     case: Case, over: str = "domain.resolution", values: Sequence[int] = (), of: str = "energy"
 ) -> ConvergenceStudy:
-    """Return errors and orders of convergence of the last value of the diagnostic ``of``; of a vector, its length.
+    """Return errors and orders of convergence of a diagnostic at the end of a run.
 
     over     key of the case, an integer that refines it
     values   increasing, at least three; by default a quarter, a half and all of the case's own value
+    of       name of the diagnostic; a vector is replaced by its length
 
     Errors are Richardson's estimates, so that no exact value is needed; see :func:`solvers.convergence_study`. Raises
     CaseError, and the errors of a run.

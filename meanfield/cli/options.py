@@ -108,7 +108,12 @@ new_case = (
 )
 prefix = option("prefix", "PREFIX", "prefix of the keys, for example attention", nargs="?", default="")
 run_file = option("file", "FILE.h5", "a file that `meanfield run` has written")
+first_run = option("file", "A.h5", "a file that `meanfield run` has written")
 stored_file = option("file", "FILE.h5", "a file of `meanfield run`, `meanfield sweep` or `solvers.record`")
+drawn_file = option(
+    "file", "FILE.h5",
+    "a file of `meanfield run`, `meanfield sweep`, `meanfield transformer experiment` or `solvers.record`",
+)  # fmt: skip
 other_run = option(
     "other",
     "B.h5",
@@ -135,8 +140,8 @@ figure_output = (
     option(
         "--style", None, "style of the figure (default: screen)", choices=("paper", "screen", "dark"), default="screen"
     ),
-    option("--times", "T,...", "at most six times to draw (default: by the changes of the run)", type=_times),
-    flag("--no-title", "draw no title and no facts of the run above (default: draw them)"),
+    option("--times", "T,...", "at most six times to draw (default: chosen by the changes of the state)", type=_times),
+    flag("--no-title", "draw no title and no parameters of the run above the figure (default: draw both)"),
     flag("--no-caption", "draw no explanations below the pictures (default: draw them)"),
 )
 movie_options = (
@@ -167,7 +172,7 @@ branch_options = (
     option("--degree", "L", "degree of the mode that bifurcates (default: 1)", type=_degree, default=1),
     flag("--negative", _NEGATIVE),
 )  # fmt: skip
-_TOKENS = "numbers of tokens to simulate (default: four with barriers from 0.9 to 3)"
+_TOKENS = "numbers of tokens to simulate (default: four numbers, with barriers n ΔF/κ from 0.9 to 3)"
 escape_options = (
     option("--from", None, "metastable density at the start (default: uniform)", choices=("uniform", "ordered"),
            default="uniform", dest="start"),

@@ -135,14 +135,14 @@ def _parse_options(argv: list[str]) -> argparse.Namespace:
         if not parser.commands or word.startswith("-"):
             break
         if word not in parser.commands:
-            raise CommandError(f"{name} {word}: no such command{_nearest(word, parser.commands)}".lstrip())
+            raise CommandError(f"{name} {word}: no such command{_hint(word, parser.commands)}".lstrip())
         parser, name = parser.commands[word], f"{name} {word}".lstrip()
     if problem := problem_of_variables():
         raise CommandError(problem)
     options, unknown = root_parser().parse_known_args(_with_overrides_joined(argv))
     if unknown:
         known = sorted(set(re.findall(r"--[a-z]+", parser.format_help())))
-        raise CommandError(f"{unknown[0]}: unexpected argument{_nearest(unknown[0], known)}")
+        raise CommandError(f"{unknown[0]}: unexpected argument{_hint(unknown[0], known)}")
     if options.handler is None:
         options.handler = partial(_print_help, parser)
     options.command = shlex.join(["meanfield", *argv])
@@ -174,7 +174,8 @@ def _with_overrides_joined(words: Sequence[str]) -> list[str]:
     return [*joined, "--set"] if is_first else joined
 
 
-def _nearest(word: str, choices: Iterable[str]) -> str:
+def _hint(word: str, choices: Iterable[str]) -> str:
+    """Return the end of a message on an unknown word: the most similar of the choices, or all choices."""
     known = list(choices)
     matches = difflib.get_close_matches(word.lower(), known, n=1)
     return f'; did you mean "{matches[0]}"?' if matches else f"; expected one of {', '.join(known)}"

@@ -32,10 +32,10 @@ COMMANDS: dict[str, Command] = {
     ),
     "plot": (
         file_commands.plot,
-        "draw snapshots and diagnostics over time",
+        "draw snapshots and diagnostics over time, a sweep, or an experiment",
         "FILE.h5 [-o FIGURE.png] [--panels NAME,...] [--size WxH] [--dpi N] [--cmap NAME] [--style paper|screen|dark] "
         "[--times T,...] [--no-title] [--no-caption]",
-        (options.stored_file, options.components, *options.figure_output),
+        (options.drawn_file, options.components, *options.figure_output),
     ),
     "mergers": (
         file_commands.mergers,
@@ -47,7 +47,7 @@ COMMANDS: dict[str, Command] = {
         file_commands.compare,
         "compute distances (L1, Wasserstein) between two runs, or a density and particles",
         "A.h5 [B.h5] [-o FIGURE.png] [--json]",
-        (options.run_file, options.components, options.other_run, options.figure_if_named, options.as_json),
+        (options.first_run, options.components, options.other_run, options.figure_if_named, options.as_json),
     ),
     "sweep": (
         commands.sweep,
@@ -69,7 +69,7 @@ COMMANDS: dict[str, Command] = {
     ),
     "watch": (
         file_commands.watch,
-        "serve the page of a continuing run to browsers of this machine",
+        "serve the page of a run in progress to browsers of this machine",
         "FILE.h5",
         (options.run_file, options.components),
     ),
@@ -118,7 +118,7 @@ COMMANDS: dict[str, Command] = {
     ),
     "limit": (
         commands.limit,
-        "run tokens at several n beside the density: distances, fluctuations, exponent, clusters",
+        "simulate several numbers n of tokens beside the density: distances, fluctuations, exponent in n, clusters",
         f"CASE [--n 100,300,1000] [--seeds K] [--jobs N] [--observables F,F] [-o FIGURE.png] [--json] {_SET}",
         (
             *options.case_file,

@@ -26,7 +26,7 @@ def uniform_part(distance: float, mean: float, volume: float) -> float:
 
 
 def step_below(largest: float, mass: float, limit: float, step: float) -> float:
-    """Return a time step where the largest density is below a multiple ``limit`` of the mass, else ∞."""
+    """Return the time step ``step`` if the largest density is below ``limit`` times the mass, else ∞."""
     return step if largest < limit * mass else inf
 
 

@@ -210,7 +210,10 @@ class Rings:
         return starts_of((2 + north + south) * self.counts)
 
     def _locate_faces(self, faces: Counts) -> tuple[Counts, Counts]:
-        """Return the group (n,) of each face, its ring or its circle between rings, and its number (n,) there."""
+        """Return the group (n,) of each face, and the number (n,) of the face in its group.
+
+        A group is a ring, with the faces between its cells, or the circle between two rings.
+        """
         group = np.searchsorted(self._face_start, faces, side="right") - 1
         return group, faces - self._face_start[group]
 

@@ -100,7 +100,7 @@ def projections_height(run_data: RunData) -> float:
 
 
 def _rows(run_data: RunData) -> int:
-    """Return the number of rows of projections."""
+    """Return the number of rows of maps on which tokens are shown, three maps a row."""
     return -(-len(snapshots_chosen(run_data, SNAPSHOTS)) // 3)
 
 

@@ -19,9 +19,9 @@ SIXTY = np.pi / 3
 
 
 def centroid_of_two(case: Case) -> Prediction | None:
-    """Return the predicted length r cos(φ/2) of the mean of two equal tokens at angle φ and radius r.
+    """Return the length r cos(φ/2) of the mean of two equal tokens at angle φ and radius r, predicted at all times.
 
-    The predicted event is the time of φ = 60°. None for other cases.
+    The prediction marks the time at which φ = 60°. The result is None for a case without two equal tokens.
     """
     if not _are_two(case):
         return None

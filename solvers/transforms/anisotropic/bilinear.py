@@ -75,7 +75,7 @@ class Bilinear:
         active = masses if active is None else active
         if self._targets is not None and self._targets.axes is not None:
             sums = self._sums_by_axes(self._targets, self._targets.axes, masses)
-            self._redo(sums, masses, active, empty)
+            self._replace_lost_sums(sums, masses, active, empty)
             return sums
         backend, nodes = backend_for(masses), self._sources.nodes
         occupied, count = backend.true_indices(masses != 0)
@@ -95,19 +95,19 @@ class Bilinear:
             return exact()
         if self._targets is None:
             sums = backend.conditional(few, exact, lambda: self._dense(*equivalent_weights()))
-            self._redo(sums, masses, active, empty, valid=few)
+            self._replace_lost_sums(sums, masses, active, empty, valid=few)
         else:
             sums = self._sums_by_grid(self._targets, *backend.conditional(few, cells, equivalent_weights))
-            self._redo(sums, masses, active, empty)
+            self._replace_lost_sums(sums, masses, active, empty)
         return sums
 
-    def _redo(
+    def _replace_lost_sums(
         self, sums: Sums, masses: Floats, active: Floats, empty: Empty, valid: bool | NDArray[np.bool_] = False
     ) -> None:
-        """Replace sums that are lost to rounding by direct sums over pairs, in place, unless the sums are ``valid``.
+        """Replace sums that are lost to rounding by direct sums over pairs, in place, except where ``valid`` is true.
 
-        On a mesh, cells with a negligible ``active`` mass are corrected only if ``empty`` is "exact"; their lost sums
-        become NaN if it is "nan".
+        On a mesh, the sums at cells with a negligible mass ``active`` are replaced only if ``empty`` is "exact", and
+        become NaN if ``empty`` is "nan".
         """
         backend = backend_for(masses)
         lost = self._is_lost(sums[1], masses.sum()) & np.logical_not(valid)
