@@ -11,6 +11,9 @@ import xarray
 
 torch = pytest.importorskip("torch")
 
+from support.pictures import description  # noqa: E402
+
+from docs.figures import DOCS  # noqa: E402
 from meanfield.case.errors import CaseError  # noqa: E402
 from meanfield.cli.parser import main  # noqa: E402
 from meanfield.figures.saving import texts  # noqa: E402
@@ -52,6 +55,7 @@ from meanfield.transformer.experiments.sensitivity import (  # noqa: E402
     uniform_exponents,
 )
 from meanfield.transformer.experiments.stabilizers import (  # noqa: E402
+    PLACES,
     distance_of,
     largest_stable_rates,
     profiles,
@@ -66,8 +70,9 @@ from meanfield.transformer.experiments.statistics import (  # noqa: E402
 )
 from meanfield.transformer.experiments.subjects import networks_of, train_subjects  # noqa: E402
 from meanfield.transformer.experiments.untrained import untrained  # noqa: E402
+from meanfield.transformer.experiments.verdicts import draw, summary  # noqa: E402
 from meanfield.transformer.experiments.workers import Workers  # noqa: E402
-from meanfield.transformer.labelled import Labelled, write_labelled  # noqa: E402
+from meanfield.transformer.labelled import Labelled, Outcome, coordinates, write_labelled  # noqa: E402
 from meanfield.transformer.networks.data import Examples, task_of  # noqa: E402
 from meanfield.transformer.networks.network import TokenNetwork, Trace  # noqa: E402
 from meanfield.transformer.networks.section import TrainingCase  # noqa: E402
@@ -451,6 +456,23 @@ def test_a_grid_has_an_axis_for_each_key(tmp_path):
     stored = load_outcome(path)
     assert stored.summary == found.summary
     assert texts(stored.plot()) == texts(found.plot())
+
+
+def test_the_picture_of_stabilizers_has_the_texts_of_the_figure():
+    """Its 360 trainings take more than an hour, so that only titles, labels and legend are compared."""
+    free = {"residual": ["true", "false"], "layer_norm": ["pre", "none"], "layers": [2, 6, 12]}
+    axes = {"network": list(KINDS), **free, "rate": [0.001, 0.01, 0.1], "seed": [0, 1]}
+    depth = {"state": ["untrained", "trained"], "place": list(PLACES)}
+    arrays = coordinates(**axes, **depth) | {
+        name: Labelled(tuple(dims), np.ones([len(values) for values in dims.values()]))
+        for dims, names in (
+            (axes, ("accuracy",)),
+            (axes | depth, ("distance", "departure")),
+            ({name: values for name, values in axes.items() if name != "rate"}, ("stable_rate",)),
+        )
+        for name in names
+    }
+    assert texts(Outcome(arrays, summary, draw).plot()) == description(DOCS / "experiments" / "stabilizers.png")
 
 
 @pytest.mark.parametrize(
