@@ -459,7 +459,7 @@ def test_a_grid_has_an_axis_for_each_key(tmp_path):
 
 
 def test_the_picture_of_stabilizers_has_the_texts_of_the_figure():
-    """Its 360 trainings take more than an hour, so that only titles, labels and legend are compared."""
+    """Compare titles, labels and legend only, because the 360 trainings of the picture take more than an hour."""
     free = {"residual": ["true", "false"], "layer_norm": ["pre", "none"], "layers": [2, 6, 12]}
     axes = {"network": list(KINDS), **free, "rate": [0.001, 0.01, 0.1], "seed": [0, 1]}
     depth = {"state": ["untrained", "trained"], "place": list(PLACES)}
