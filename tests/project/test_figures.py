@@ -21,7 +21,7 @@ SHOWN = [
 ]
 
 
-LONG = {f"experiments/{name}" for name in ("stabilizers", "fit", "positions", "robustness")}
+LONG = {f"experiments/{name}" for name in ("stabilizers", "fit", "robustness")}
 
 
 def test_all_pictures_are_listed() -> None:

@@ -83,6 +83,6 @@ def draw(figure: Figure, found: Outcome) -> None:
         mean, half_width = mean_and_half_width(found["accuracy"][i])
         ax.errorbar(places + 0.1 * (i - 0.5), mean, half_width, fmt="o", color=COLORS[kind], label=NAMES[kind])
     ax.set_xticks(places, found["positions"])
-    ax.set(xlabel="positions", ylabel="accuracy")
-    ax.legend(frameon=False, fontsize=8)
+    ax.set(xlabel="positions", ylabel="accuracy", xlim=(places[0] - 0.4, places[-1] + 0.4))
+    ax.legend(frameon=False, fontsize=8, loc="lower right")
     figure.tight_layout()
