@@ -41,34 +41,35 @@ def as_floats(name: str, array: Any) -> Any:
     return found if found.dtype in (np.float32, np.float64) else found.astype(np.float64)
 
 
-def check_array(name: str, array: Any, shape: tuple[int, ...], rows: str = "cells") -> None:
+def check_array(name: str, array: Any, shape: tuple[int, ...], rows: str = "cells", kinds: str = "f") -> None:
     """Raise TypeError unless ``array`` holds floating-point numbers, ValueError unless its shape is ``shape``.
 
-    rows   name of the entities that shape[0] counts, for the message
+    rows    name of the entities that shape[0] counts, for the message
+    kinds   accepted kinds of numbers in NumPy's letters, "fc" also for complex ones
     Masked numbers raise ValueError.
     """
     if not hasattr(array, "dtype") or not hasattr(array, "shape"):
         raise TypeError(f"{name} = {type(array).__name__}: expected an array {shape} of floating-point numbers")
-    if array.dtype.kind != "f":
+    if array.dtype.kind not in kinds:
         raise TypeError(f"{name} of dtype {array.dtype}: expected floating-point numbers, such as float64")
     if array.shape != shape:
         raise ValueError(f"{name} of shape {array.shape}: expected {shape}, as the mesh has {shape[0]} {rows}")
     check_unmasked(name, array)
 
 
-def check_field(name: str, array: Any, mesh: Mesh, fields: int = 0) -> None:
+def check_field(name: str, array: Any, mesh: Mesh, fields: int = 0, kinds: str = "f") -> None:
     """Raise TypeError or ValueError unless ``array`` holds floating-point numbers of shape (cells,) or (fields, cells).
 
     With ``fields`` > 0 only (fields, cells) with that number of fields is accepted. Raises ValueError for masked
-    numbers and for several fields that are not contiguous.
+    numbers and for several fields that are not contiguous. ``kinds`` as of :func:`check_array`.
     """
     if getattr(array, "ndim", 0) == 2 or fields:
         count = fields or (len(array) if hasattr(array, "__len__") else 1)
-        check_array(name, array, (count, mesh.cells), "fields")
+        check_array(name, array, (count, mesh.cells), "fields", kinds)
         if not array.flags.c_contiguous:
             raise ValueError(f"{name} of strides {array.strides}: expected a contiguous array")
     else:
-        check_array(name, array, (mesh.cells,))
+        check_array(name, array, (mesh.cells,), kinds=kinds)
 
 
 def check_finite(name: str, array: Any) -> None:
@@ -78,7 +79,8 @@ def check_finite(name: str, array: Any) -> None:
     if not finite.all():
         flat = array.reshape(-1)
         first = int(finite.reshape(-1).argmin())
-        raise ValueError(f"{name}[{first}] = {float(flat[first])}: expected finite numbers")
+        number = complex(flat[first]) if flat.dtype.kind == "c" else float(flat[first])
+        raise ValueError(f"{name}[{first}] = {number}: expected finite numbers")
 
 
 def shape_of(value: Any) -> tuple[int, ...]:
@@ -97,17 +99,18 @@ def check_number(name: str, value: Any, above: float | None = None) -> None:
         raise ValueError(f"{name} = {value}: {expected}, finite")
 
 
-def check_reals(name: str, numbers: Any, expected: str = "real numbers") -> None:
+def check_reals(name: str, numbers: Any, expected: str = "real numbers", kinds: str = "fiub") -> None:
     """Raise TypeError unless a number, or an array on any device, is real; raise ValueError for masked numbers.
 
     expected   description of valid numbers for the message
+    kinds      accepted kinds of numbers in NumPy's letters
     """
     check_unmasked(name, numbers)
     try:
         found = numbers if hasattr(numbers, "dtype") else np.asarray(numbers)
     except ValueError:
         raise TypeError(f"{name}: rows of unequal lengths: expected {expected}") from None
-    if found.dtype.kind not in "fiub":
+    if found.dtype.kind not in kinds:
         what = f"of dtype {found.dtype}" if found.ndim else f"= {_one_line_repr(numbers)}"
         raise TypeError(f"{name} {what}: expected {expected}")
 

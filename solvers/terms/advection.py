@@ -121,6 +121,7 @@ class Advection:
     """
 
     resolved = (0.05, 0.15)
+    only_real = True
 
     def __init__(
         self,

@@ -108,6 +108,8 @@ class ConservationLaw:
     True
     """
 
+    only_real = True
+
     def __init__(
         self,
         mesh: Mesh,

@@ -36,7 +36,7 @@ from .operators import (
 )
 from .term import Step
 
-Coefficient = float | Floats | Callable[[Floats], Floats]
+Coefficient = complex | Floats | Callable[[Floats], Floats]
 CONDITIONS = (Outflow, Value, Flux, Robin)
 
 
@@ -47,10 +47,11 @@ class Diffusion:
     ----------
     mesh : Mesh
         Mesh of a curve, a surface or a body, closed or with a boundary.
-    D : float, array, callable, list or tuple
-        Coefficient: a number ≥ 0; an array (cells,) of numbers ≥ 0; a symmetric tensor without negative eigenvalues,
-        (d, d) or (cells, d, d); or a function of the centers x (cells, d) that returns one of these. A list or tuple
-        has one of these for each field. The fluxes of a tensor need a limiter for u ≥ 0.
+    D : float, complex, array, callable, list or tuple
+        Coefficient: a number ≥ 0, or a complex number of a real part ≥ 0 for complex fields; an array (cells,) of
+        numbers ≥ 0; a symmetric tensor without negative eigenvalues, (d, d) or (cells, d, d); or a function of the
+        centers x (cells, d) that returns one of these. A list or tuple has one of these for each field. The fluxes of a
+        tensor need a limiter for u ≥ 0.
     boundaries : dict, optional
         Condition of each part of the boundary: :class:`~solvers.Wall` (the default), :class:`~solvers.Outflow`,
         :class:`~solvers.Value`, :class:`~solvers.Flux` or :class:`~solvers.Robin`. ``step`` takes data g(t, x) as
@@ -64,12 +65,12 @@ class Diffusion:
     Raises
     ------
     TypeError
-        If ``mesh`` is no mesh, D neither real numbers nor a function that returns these, ``limiter_rounds`` no whole
-        number, or a boundary condition of another type.
+        If ``mesh`` is no mesh, D neither numbers nor a function that returns these, ``limiter_rounds`` no whole number,
+        or a boundary condition of another type.
     ValueError
-        If D is negative, not finite, or of another shape, a tensor not symmetric, ``limiter_rounds`` negative, a part
-        of the boundary unknown, or if arrays of the mesh contradict each other. In a step, if u has another shape. In
-        the first ``step``, if u has NaN.
+        If D is negative, not finite, of another shape, or complex for a density, a tensor not symmetric,
+        ``limiter_rounds`` negative, a part of the boundary unknown, or if arrays of the mesh contradict each other. In
+        a step, if u has another shape. In the first ``step``, if u has NaN.
 
     Notes
     -----
@@ -115,6 +116,9 @@ class Diffusion:
         each = [_coefficient_at_centers(mesh, one) for one in (D if isinstance(D, (list, tuple)) else [D])]
         for coefficient in each:
             _check_coefficient(mesh, coefficient)
+        self.is_complex = any(map(np.iscomplexobj, each))
+        if self.is_complex and nonnegative:
+            raise ValueError("nonnegative = True: expected a real diffusion coefficient")
         self.mesh, self.nonnegative, self._seen = mesh, nonnegative, False
         self._parts = boundary_parts(mesh, boundaries, CONDITIONS)
         self.is_autonomous = not any(callable(getattr(part.condition, "g", None)) for part in self._parts)
@@ -131,7 +135,7 @@ class Diffusion:
 
     def rate(self, dt: float, rate: Floats) -> None:
         """Add div(D∇u), the rate of change of the state u last given to ``prepare``, to the array ``rate``."""
-        check_field("rate", rate, self.mesh, self._by_field)
+        check_field("rate", rate, self.mesh, self._by_field, "fc")
         rate += self._rate
 
     def longest_step(self, values: Floats, time: float = 0.0) -> Step:
@@ -320,8 +324,7 @@ class Diffusion:
 
     def _rate_of(self, field: int, time: float, values: Floats, fields: int) -> Floats:
         operator = self._operators[field if self._by_field else 0]
-        rate: Floats = self.mesh.backend.empty(values.shape, values.dtype)
-        operator.apply(values, rate)
+        rate: Floats = _apply(operator, values)
         if operator.coefficient != 1.0:
             rate *= operator.coefficient
         source = self._source(field, time, fields)
@@ -330,7 +333,7 @@ class Diffusion:
         return rate
 
     def _check(self, values: Floats) -> None:
-        check_field("values", values, self.mesh, self._by_field)
+        check_field("values", values, self.mesh, self._by_field, "fc")
 
     def _limit(self, operator: FaceOperator, start: Floats, potential: Floats, values: Floats) -> None:
         """Write the end u = start + A ψ of a step of a density to ``values``, with fluxes limited such that u ≥ 0.
@@ -407,6 +410,8 @@ class NonlinearDiffusion:
     >>> bool(np.abs(u - np.maximum(0, 1 - (x / 2) ** 2) / 24).max() < 2e-4)
     True
     """
+
+    only_real = True
 
     def __init__(self, mesh: Mesh, phi: Callable[[Floats], Floats], *, boundaries: Boundaries | None = None) -> None:
         check_mesh(mesh)
@@ -488,6 +493,15 @@ class NonlinearDiffusion:
         return 1.0 / self._operator.explicit_dt
 
 
+def _apply(operator: Operator, values: Floats) -> Any:
+    """Return the operator, without its coefficient, of a field (cells,): of both parts of a complex field."""
+    if values.dtype.kind == "c":
+        return _apply(operator, values.real.copy()) + 1j * _apply(operator, values.imag.copy())
+    found = operator.mesh.backend.empty(values.shape, values.dtype)
+    operator.apply(values, found)
+    return found
+
+
 def _operator(mesh: Mesh, D: Any, parts: Any, monotone: bool) -> Operator:
     """Return the operator div(D∇u) on a mesh, with one coefficient D and conditions on the boundary ``parts``.
 
@@ -519,9 +533,11 @@ def _coefficient_at_centers(mesh: Mesh, D: Any) -> Any:
 
 
 def _check_coefficient(mesh: Mesh, D: Any) -> None:
-    check_reals("diffusion coefficient", D)
+    check_reals("diffusion coefficient", D, kinds="fiub" if shape_of(D) else "fiubc")
     if not shape_of(D):
-        check_number("diffusion coefficient", float(D))
+        if np.iscomplexobj(D) and not (D.real >= 0 and np.isfinite(D)):
+            raise ValueError(f"diffusion coefficient = {D}: expected a finite number of a real part >= 0")
+        check_number("diffusion coefficient", float(D.real) if np.iscomplexobj(D) else float(D))
         return
     d = mesh.centers.shape[1]
     if shape_of(D) not in ((mesh.cells,), (d, d), (mesh.cells, d, d)):

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from functools import lru_cache
 from typing import Any
 
@@ -42,13 +43,28 @@ class ShiftedSolver:
 
     def _factorize(self, step: float) -> Any:
         from scipy.sparse import identity
-        from scipy.sparse.linalg import splu
 
         shifted = identity(self._matrix.shape[0], format="csc") - step * self._matrix
         if self.is_exact:
-            return splu(shifted, permc_spec="COLAMD").solve
+            return factorize(shifted)
         diagonal = shifted.diagonal()
         return lambda right: right / diagonal
+
+
+def factorize(matrix: Any) -> Callable[[Floats], Floats]:
+    """Return the function b → x with M x = b for a sparse ``matrix`` M in columns; b may be complex where M is real."""
+    from scipy.sparse.linalg import splu
+
+    factors, is_complex = splu(matrix, permc_spec="COLAMD"), matrix.dtype.kind == "c"
+
+    def solve(right: Floats) -> Floats:
+        if is_complex or right.dtype.kind != "c":
+            found: Floats = factors.solve(right)
+            return found
+        parts = factors.solve(np.ascontiguousarray(right).view(np.float64).reshape(-1, 2))
+        return np.asarray(parts[:, 0] + 1j * parts[:, 1])
+
+    return solve
 
 
 class Axes:
@@ -67,7 +83,7 @@ class Axes:
         self._into, self._back, sums = [], [], np.zeros(self._shape)
         for c, (factor, weight) in enumerate(zip(factors, weights, strict=True)):
             root = np.sqrt(weight)
-            values, modes = np.linalg.eigh(root[:, None] * factor / root)
+            values, modes = _eigen(root[:, None] * factor / root)
             self._into.append(modes.T * root)
             self._back.append(modes / root[:, None])
             sums = sums + values.reshape([-1 if axis == c else 1 for axis in range(len(factors))])
@@ -77,6 +93,34 @@ class Axes:
         """Return the product of a function of M, given at its eigenvalues, with a field ``right`` (cells,)."""
         found = _apply_along_axes(self._into, right.reshape(self._shape)) * function
         return _apply_along_axes(self._back, found).reshape(-1)
+
+
+def _phase(factor: Floats) -> Any:
+    """Return the phase of a matrix a d + e·1 with a real matrix d, that of its largest entry off the diagonal: ± a/|a|.
+
+    The phase is 1 for a real matrix.
+    """
+    rest = factor - np.diag(factor.diagonal())
+    largest = rest.flat[np.abs(rest).argmax()]
+    return largest / abs(largest) if factor.dtype.kind == "c" and largest != 0 else 1.0
+
+
+def _has_real_modes(factor: Floats) -> bool:
+    """Return whether a matrix is real, or a d + e·1 with a real matrix d."""
+    if factor.dtype.kind != "c":
+        return True
+    turned = factor / _phase(factor)
+    turned = turned.imag - turned.imag[0, 0] * np.eye(len(factor))
+    return bool(np.abs(turned).max() <= 1e-10 * np.abs(factor).max())
+
+
+def _eigen(matrix: Floats) -> tuple[Floats, Floats]:
+    """Return the eigenvalues and real modes of a symmetric matrix, real or a d + e·1 with a real matrix d."""
+    if matrix.dtype.kind != "c":
+        return np.linalg.eigh(matrix)
+    phase = _phase(matrix)
+    values, modes = np.linalg.eigh((matrix / phase).real)
+    return phase * (values + 1j * (matrix[0, 0] / phase).imag), modes
 
 
 def _apply_along_axes(matrices: list[Floats], values: Floats) -> Floats:
@@ -90,6 +134,7 @@ def axes_of(mesh: Mesh, matrix: Any) -> Axes | None:
     """Return the diagonalization of M = ``matrix`` along the axes of a mesh with several axes.
 
     The result is None if an axis is too long, or if M is no sum of matrices of the axes, symmetric for the cell widths.
+    A complex matrix of an axis must be a d + e·1 with a real matrix d.
     """
     from scipy.sparse import csr_matrix, identity, kron
 
@@ -103,7 +148,7 @@ def axes_of(mesh: Mesh, matrix: Any) -> Axes | None:
         factor = rows[line][:, line].toarray() - (1 - 1 / len(shape)) * rows[0, 0] * np.eye(count)
         weight = mesh.on_host.volumes[line]
         moved = weight[:, None] * factor
-        if np.abs(moved - moved.T).max() > 1e-10 * np.abs(moved).max():
+        if np.abs(moved - moved.T).max() > 1e-10 * np.abs(moved).max() or not _has_real_modes(factor):
             return None
         before, after = identity(mesh.cells // (stride * count)), identity(stride)
         total = total + kron(kron(before, csr_matrix(factor)), after, format="csr")

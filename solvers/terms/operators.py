@@ -20,11 +20,12 @@ from .ring_geometry import is_of_rings
 class Operator(Protocol):
     """Linear diffusion operator L u = coefficient · apply(u), with conditions on the boundary and without their data.
 
-    coefficient   number D, taken out of the matrix; 1 for other D
+    coefficient   number D, taken out of the matrix, which may be complex; 1 for other D
     explicit_dt   largest explicit Euler step without a new extremum
     """
 
-    coefficient: float
+    mesh: Mesh
+    coefficient: Any
     explicit_dt: float
 
     def apply(self, values: Floats, out: Floats) -> None:
@@ -47,7 +48,7 @@ class FaceOperator:
         self.mesh, self._parts = mesh, parts
         backend, volumes = mesh.backend, mesh.on_host.volumes
         is_number = not shape_of(D)
-        self.coefficient = float(D) if is_number else 1.0
+        self.coefficient: Any = as_number(D) if is_number else 1.0
         conductances = np.asarray(mesh.face_conductances(), dtype=np.float64)
         if not is_number:
             of_cells: Any = D
@@ -55,7 +56,7 @@ class FaceOperator:
         self.conductances = backend.to_device(conductances.astype(volumes.dtype, copy=False))
         self._decay = _decay(mesh, 1.0 if is_number else D, parts)
         rates = two_point_rates(mesh, conductances) + (0.0 if self._decay is None else backend.to_host(self._decay))
-        fastest = self.coefficient * rates.max()
+        fastest = abs(self.coefficient) * rates.max()
         opposite = opposite_sides(mesh.on_host) if is_number and not parts else None
         self._opposite = opposite
         if opposite is not None:
@@ -108,10 +109,11 @@ class TensorOperator:
     """
 
     def __init__(self, mesh: Mesh, D: float | Floats, parts: tuple[Part, ...] = ()) -> None:
-        self.mesh, self.coefficient = mesh, 1.0
+        self.mesh = mesh
+        self.coefficient: Any = 1.0
         given: Any = D
         if not shape_of(D):
-            self.coefficient, given = float(given), np.ones(mesh.cells)
+            self.coefficient, given = as_number(given), np.ones(mesh.cells)
         is_number, host = not shape_of(D), mesh.on_host
         D = np.asarray(mesh.backend.to_host(given), dtype=np.float64)
         if D.ndim == 1:
@@ -123,7 +125,8 @@ class TensorOperator:
         self.weights = to_device(weights.astype(mesh.volumes.dtype))
         self._decay = _decay(mesh, to_device(D), parts)
         sums = np.bincount(rows, np.abs(weights), mesh.cells) / 2
-        fastest = self.coefficient * (sums + (0.0 if self._decay is None else mesh.backend.to_host(self._decay))).max()
+        decay = 0.0 if self._decay is None else mesh.backend.to_host(self._decay)
+        fastest = abs(self.coefficient) * (sums + decay).max()
         self.explicit_dt = 1.0 / fastest if fastest > 0 else np.inf
 
     def apply(self, values: Floats, out: Floats) -> None:
@@ -139,6 +142,11 @@ class TensorOperator:
         to_host, cells = self.mesh.backend.to_host, self.mesh.cells
         entries = to_host(self.weights), (to_host(self.rows), to_host(self.columns))
         return _without(coo_matrix(entries, (cells, cells)).tocsr(), self.mesh, self._decay)
+
+
+def as_number(D: Any) -> complex:
+    """Return a number as a float, or as a complex number if it has that type."""
+    return complex(D) if np.iscomplexobj(D) else float(D)
 
 
 def links_matrix(mesh: Mesh, ahead: Floats, back: Floats | None = None) -> Any:
@@ -291,6 +299,8 @@ def add_at(mesh: Mesh, sums: Any, cells: Integers, amounts: Floats) -> Floats:
 
     ``sums`` is (cells,), (fields, cells), or None for zeros.
     """
+    if amounts.dtype.kind == "c":
+        return add_at(mesh, sums, cells, amounts.real) + 1j * add_at(mesh, None, cells, amounts.imag)
     rows = amounts.reshape(-1, amounts.shape[-1])
     sums_of_rows = [mesh.backend.sums_at(cells, row, mesh.cells) for row in rows]
     added = mesh.backend.xp.stack(sums_of_rows).astype(mesh.volumes.dtype)

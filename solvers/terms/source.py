@@ -96,11 +96,14 @@ class Source:
         if shape not in (values.shape, ()):
             raise ValueError(f"{self._name} gives an array of shape {shape}: expected {values.shape}")
         kind = (rate if hasattr(rate, "dtype") else np.asarray(rate)).dtype.kind
-        if shape == () and kind in "fiu":
-            constant: Floats = backend_for(values).xp.full_like(values, float(rate))
+        is_complex = values.dtype.kind == "c"
+        if kind == "c" and not is_complex:
+            raise TypeError(f"{self._name} returns complex numbers for real u: expected a complex u0, such as u0 + 0j")
+        if shape == () and kind in "fiuc":
+            constant: Floats = backend_for(values).xp.full_like(values, complex(rate) if kind == "c" else float(rate))
             return constant
-        rate = rate.astype(values.dtype) if kind in "iub" else rate
-        check_array(self._name, rate, values.shape)
+        rate = rate.astype(values.dtype) if kind in "iub" or is_complex else rate
+        check_array(self._name, rate, values.shape, kinds="fc")
         return np.asarray(rate) if isinstance(values, np.ndarray) else rate
 
     def _fastest(self, time: float, values: Floats) -> float:
@@ -114,7 +117,7 @@ class Source:
         for _ in range(ITERATIONS):
             direction = vector / float(np.abs(vector).max())
             vector = (self._evaluate(time, values + size * direction) - self._rate) / size
-            fastest = float(np.sqrt((vector**2).mean() / (direction**2).mean()))
+            fastest = float(np.sqrt((np.abs(vector) ** 2).mean() / (np.abs(direction) ** 2).mean()))
             if not fastest > 0:
                 return 0.0
         return MARGIN * fastest

@@ -49,13 +49,13 @@ def from_text(
         one row for each field, in the order of the equations. An equation "dt(dt(u)) = …" has the fields u and u_t, its
         velocity; velocities come after all other fields. Expressions have numbers, ``+ - * / **``, fields,
         parameters, the coordinates x, y, z of the cell centers, the time t, pi, vectors ``[a, b]``, functions such as
-        exp, sin, abs, min, max, and the operators laplace(a), grad(a), dx(a), dy(a), dz(a), div(v), dot(v, w),
-        integral(a) and convolve(kernel, a). A kernel is an expression of the distance r, or of c = ⟨x, y⟩ on a circle
-        or a sphere.
+        exp, sin, abs, min, max, conj, real, imag, and the operators laplace(a), grad(a), dx(a), dy(a), dz(a), div(v),
+        dot(v, w), integral(a) and convolve(kernel, a). A kernel is an expression of the distance r, or of c = ⟨x, y⟩ on
+        a circle or a sphere. Numbers such as 0.5j make the fields complex.
     mesh : Mesh
         Mesh of the fields, on the host.
     parameters : dict, optional
-        Numbers, or arrays (cells,), by name.
+        Numbers, or arrays (cells,), by name; complex ones make the fields complex.
     boundaries : dict, optional
         Condition of each part of the boundary: an object such as :class:`~solvers.Value`, or a text "u = 1",
         "dn(u) = 0", "dn(u) + 2*u = t", "wall". With several fields, a dict of these for each field by name.
@@ -106,7 +106,7 @@ def from_text(
         check_new_name(field, "field", taken)
     for name, value in given.items():
         check_new_name(name, "parameter", taken | trees.keys())
-        check_reals(f"parameters[{name!r}]", value)
+        check_reals(f"parameters[{name!r}]", value, "numbers", "fiubc")
         if np.shape(value) not in ((), (mesh.cells,)):
             raise ValueError(f"parameters[{name!r}] of shape {np.shape(value)}: expected a number or ({mesh.cells},)")
     check_names(
@@ -224,7 +224,7 @@ def condition_from_text(
 def _number(text: str, parameters: Mapping[str, Any]) -> float:
     try:
         return float(ast.literal_eval(text)) if text not in parameters else float(parameters[text])
-    except (ValueError, SyntaxError):
+    except (ValueError, SyntaxError, TypeError):
         raise ValueError(f"{text!r}: expected a number or a parameter") from None
 
 

@@ -22,13 +22,16 @@ def nonnegative(values: Any) -> Any:
 
     Trial states of implicit steps undershoot 0 by such errors, where a NaN would shrink the step without end.
     """
+    if np.iscomplexobj(values):
+        return values
     return np.where((values < 0) & (values >= -ROOT_RTOL * np.abs(values).max()), 0.0, values)
 
 
 POINTWISE: dict[str, Callable[[Any], Any]] = {
-    "abs": np.abs, "arccos": np.arccos, "arcsin": np.arcsin, "arctan": np.arctan, "cos": np.cos, "cosh": np.cosh,
-    "exp": np.exp, "heaviside": lambda a: np.heaviside(a, 0.5), "log": np.log, "sign": np.sign, "sin": np.sin,
-    "sinh": np.sinh, "sqrt": lambda a: np.sqrt(nonnegative(a)), "tan": np.tan, "tanh": np.tanh,
+    "abs": np.abs, "arccos": np.arccos, "arcsin": np.arcsin, "arctan": np.arctan, "conj": np.conj, "cos": np.cos,
+    "cosh": np.cosh, "exp": np.exp, "heaviside": lambda a: np.heaviside(a, 0.5), "imag": np.imag, "log": np.log,
+    "real": np.real, "sign": np.sign, "sin": np.sin, "sinh": np.sinh, "sqrt": lambda a: np.sqrt(nonnegative(a)),
+    "tan": np.tan, "tanh": np.tanh,
 }  # fmt: skip
 TWO_ARGUMENTS = {"min": np.minimum, "max": np.maximum}
 OPERATORS = {  # number of arguments of each
@@ -110,7 +113,7 @@ def _check_node(text: str, node: ast.AST) -> None:
     part = ast.unparse(node) if isinstance(node, ast.expr) else type(node).__name__
     if not isinstance(node, _ALLOWED):
         raise ValueError(f"{text!r}: {part}: expected numbers, names, + - * / **, [a, b] and functions")
-    if isinstance(node, ast.Constant) and type(node.value) not in (int, float):
+    if isinstance(node, ast.Constant) and type(node.value) not in (int, float, complex):
         raise ValueError(f"{text!r}: {part}: expected a number")
     if isinstance(node, ast.Call):
         name = node.func.id if isinstance(node.func, ast.Name) else part

@@ -5,6 +5,7 @@ from __future__ import annotations
 import ast
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from functools import cached_property
 from typing import Any
 
 import numpy as np
@@ -33,9 +34,17 @@ class Sums:
     parts: Sequence[Sequence[Summand]]
     is_autonomous: bool
 
+    @cached_property
+    def is_complex(self) -> bool:
+        """Return whether a number or a parameter in the expressions is complex."""
+        nodes = [node for parts in self.parts for _, part in parts for node in ast.walk(part)]
+        numbers = [node.value for node in nodes if isinstance(node, ast.Constant)]
+        return any(map(np.iscomplexobj, [*numbers, *self.evaluator.parameters.values()]))
+
     def __call__(self, time: float, rows: Floats) -> Floats:
         """Return the sums (fields, cells) at fields (fields, cells)."""
-        values, found = dict(zip(self.fields, rows, strict=True)), np.zeros(rows.shape)
+        values = dict(zip(self.fields, rows, strict=True))
+        found = np.zeros(rows.shape, complex if self.is_complex or np.iscomplexobj(rows) else float)
         for row, parts in zip(found, self.parts, strict=True):
             for sign, part in parts:
                 row += sign * self.evaluator.value(part, time, values)
@@ -46,7 +55,7 @@ class Sums:
         values = dict(zip(self.fields, rows, strict=True))
         roots = [node for parts in self.parts for _, part in parts for node in ast.walk(part) if is_call(node, "sqrt")]
         for root in roots:
-            lowest = float(np.min(self.evaluator.value(root.args[0], time, values)))
+            lowest = float(np.min(np.real(self.evaluator.value(root.args[0], time, values))))
             if lowest < 0:
                 return f"{ast.unparse(root)}: root of {lowest:.3g}"
         return ""
@@ -109,7 +118,8 @@ class Rates:
     """
 
     def __init__(self, sums: Sums) -> None:
-        self.mesh, self._sums, self.is_autonomous = sums.evaluator.mesh, sums, sums.is_autonomous
+        self.mesh, self._sums = sums.evaluator.mesh, sums
+        self.is_autonomous, self.is_complex = sums.is_autonomous, sums.is_complex
         trees = [part for parts in sums.parts for _, part in parts]
         half = len(sums.fields) // 2
         self.is_separable = len(sums.fields) == 2 * half and not any(
@@ -154,7 +164,8 @@ class LinearPart:
     """Stiff term ∂ₜu = M u + s(t), with a sparse matrix M (cells, cells) and a source s for each field."""
 
     def __init__(self, sums: Sums) -> None:
-        self.mesh, self._sums, self.is_autonomous = sums.evaluator.mesh, sums, sums.is_autonomous
+        self.mesh, self._sums = sums.evaluator.mesh, sums
+        self.is_autonomous, self.is_complex = sums.is_autonomous, sums.is_complex
         self._zero = np.zeros((len(sums.fields), self.mesh.cells))
         self._matrices = sums.matrices(0.0, self._zero)
         self._has_source = any(np.any(sums(time, self._zero)) for time in (0.0, 0.3, 0.7))

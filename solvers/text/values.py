@@ -10,6 +10,7 @@ from typing import Any
 
 import numpy as np
 
+from ..mesh.checks import check_reals
 from ..mesh.mesh import Floats, Mesh
 from ..transforms.interaction import Convolution, DenseKernel, Zonal
 from .grammar import POINTWISE, TWO_ARGUMENTS, factors, is_call, nonnegative, summands
@@ -75,7 +76,7 @@ class Tangent:
     def _scaled(self, factor: Any) -> Any:
         from scipy.sparse import diags_array
 
-        return diags_array(np.broadcast_to(factor, (self.matrix.shape[0],)).astype(np.float64)) @ self.matrix
+        return diags_array(np.broadcast_to(_as_numbers(factor), (self.matrix.shape[0],)).copy()) @ self.matrix
 
 
 @dataclass(frozen=True, eq=False)
@@ -140,14 +141,16 @@ class _Kernel:
     def _value(self, **places: Floats) -> Floats:
         numbers = {name: value for name, value in self.evaluator.parameters.items() if np.ndim(value) == 0}
         found = _Evaluation(self.evaluator, {"pi": np.pi, **numbers, **places}).of(self.tree)
+        check_reals(f"kernel {ast.unparse(self.tree)}", found)
         (place,) = places.values()
         return np.broadcast_to(np.asarray(found, dtype=np.float64), place.shape).copy()
 
 
 _SLOPES: dict[str, Callable[[Any], Any]] = {
     "abs": np.sign, "arccos": lambda a: -1 / np.sqrt(1 - a * a), "arcsin": lambda a: 1 / np.sqrt(1 - a * a),
-    "arctan": lambda a: 1 / (1 + a * a), "cos": lambda a: -np.sin(a), "cosh": np.sinh, "exp": np.exp,
-    "heaviside": np.zeros_like, "log": lambda a: 1 / a, "sign": np.zeros_like, "sin": np.cos, "sinh": np.cosh,
+    "arctan": lambda a: 1 / (1 + a * a), "conj": np.ones_like, "cos": lambda a: -np.sin(a), "cosh": np.sinh,
+    "exp": np.exp, "heaviside": np.zeros_like, "imag": np.zeros_like, "log": lambda a: 1 / a, "real": np.ones_like,
+    "sign": np.zeros_like, "sin": np.cos, "sinh": np.cosh,
     "sqrt": lambda a: 0.5 / np.sqrt(nonnegative(a)), "tan": lambda a: 1 + np.tan(a) ** 2,
     "tanh": lambda a: 1 - np.tanh(a) ** 2,
 }  # fmt: skip
@@ -163,7 +166,7 @@ class _Evaluation:
     def of(self, node: ast.expr) -> Any:
         match node:
             case ast.Constant(value=number):
-                return np.float64(number)  # type: ignore[arg-type]  # the grammar has checked it
+                return np.complex128(number) if isinstance(number, complex) else np.float64(number)  # type: ignore[arg-type]
             case ast.Name(id=name):
                 if name not in self.names:  # within a kernel; other names are checked before
                     place = "the distance r" if "r" in self.names else "the cosine c"
@@ -208,10 +211,13 @@ class _Evaluation:
             return _sum([self._divergence(sign, part) for sign, part in summands(first)])
         density = self._scalar(node.args[-1])
         density = density.value if isinstance(density, Tangent) else density
-        cells = np.broadcast_to(np.asarray(density, dtype=np.float64), (self.evaluator.mesh.cells,))
+        cells = np.broadcast_to(_as_numbers(density), (self.evaluator.mesh.cells,))
         if name == "integral":
-            return float(np.dot(cells, self.evaluator.mesh.volumes))
-        return self.evaluator.convolution(first)(cells)
+            return np.dot(cells, self.evaluator.mesh.volumes)[()]
+        convolution = self.evaluator.convolution(first)
+        if cells.dtype.kind == "c":
+            return convolution(cells.real.copy()) + 1j * convolution(cells.imag.copy())
+        return convolution(cells)
 
     def _extreme(self, name: str, one: Any, other: Any) -> Any:
         """Return the minimum or the maximum of two values."""
@@ -231,7 +237,7 @@ class _Evaluation:
     def _apply(self, matrix: Any, value: Any) -> Any:
         if isinstance(value, Tangent):
             return value.after(matrix)
-        return matrix @ np.broadcast_to(np.asarray(value, dtype=np.float64), (self.evaluator.mesh.cells,))
+        return matrix @ np.broadcast_to(_as_numbers(value), (self.evaluator.mesh.cells,))
 
     def _divergence(self, sign: float, part: ast.expr) -> Any:
         """Return the divergence of a summand: of a grad(b) by differences of two cells at each face, else by means.
@@ -284,6 +290,11 @@ class _Evaluation:
             case ast.Div():
                 return a / b
         return a**b if isinstance(a, Tangent) or isinstance(b, Tangent) else base_of(a, b) ** b
+
+
+def _as_numbers(values: Any) -> Any:
+    """Return numbers as an array of complex128 if they are complex, else of float64."""
+    return np.asarray(values, dtype=np.complex128 if np.iscomplexobj(values) else np.float64)
 
 
 def base_of(values: Any, power: Any) -> Any:

@@ -4,13 +4,14 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterable
+from typing import Any
 
 import numpy as np
 
 from ..mesh.checks import check_unmasked
 from ..mesh.mesh import Floats
 
-NUMBERS = (np.float32, np.float64)
+NUMBERS = (np.float32, np.float64, np.complex128)
 ROUNDING = 1e-6  # relative to the largest value, also for densities in float32
 
 
@@ -27,7 +28,7 @@ def check_until(until: float, time: float) -> None:
 def check_values(values: Floats, terms: Iterable[object]) -> None:
     """Raise ValueError unless the values of a state are finite numbers in an array that the kernels can use.
 
-    The array is contiguous and writable, of float32 or float64, and its length is that of the meshes.
+    The array is contiguous and writable, of float32, float64 or complex128, and its length is that of the meshes.
 
     terms   terms whose attribute ``mesh``, if present, gives the expected number of cells
     """
@@ -50,6 +51,28 @@ def check_values(values: Floats, terms: Iterable[object]) -> None:
     if not bool(np.isfinite(values).all()):
         lost = int(values.size - np.isfinite(values).sum())
         raise ValueError(f"state.values: {lost} of {values.size} not finite: expected finite numbers")
+
+
+def as_numbers(values: Floats, is_complex: bool) -> Floats:
+    """Return a copy of numbers, contiguous: complex128 for complex ones or on request, else float32 or float64."""
+    kind: Any = np.complex128 if is_complex or values.dtype.kind == "c" else np.float64
+    return np.array(values, dtype=np.float32 if values.dtype == np.float32 and not is_complex else kind, order="C")
+
+
+def check_complex(name: str, values: Floats, equation: Any) -> None:
+    """Raise TypeError if ``values`` are complex, and a term of the equation needs real numbers.
+
+    Those are terms with limiters, and terms of densities. ``name`` is that of the values in the message.
+    """
+    for term in (*equation.terms, *getattr(equation.stiff, "terms", (equation.stiff,))):
+        if getattr(term, "only_real", False) or getattr(term, "nonnegative", False):
+            check_real(name, values, type(term).__name__)
+
+
+def check_real(name: str, values: Floats, user: str) -> None:
+    """Raise TypeError if ``values`` are complex, where ``user`` needs real numbers; both names are for the message."""
+    if values.dtype.kind == "c":
+        raise TypeError(f"{name} of {values.dtype}: expected real numbers for {user}")
 
 
 def check_nonnegative(name: str, values: Floats, terms: Iterable[object]) -> None:
@@ -76,7 +99,7 @@ def check_tolerances(rtol: float, atol: float, values: Floats) -> None:
     No step would meet such tolerances.
     """
     rounding = 4 * float(np.finfo(values.dtype).eps)
-    size = float((values.astype(np.float64) ** 2).mean()) ** 0.5  # the root mean square
+    size = float((np.abs(values).astype(np.float64) ** 2).mean()) ** 0.5  # the root mean square
     if rtol < rounding and atol < rounding * size:
         raise ValueError(
             f"rtol = {rtol:g}, atol = {atol:g}: expected rtol >= {rounding:.2g} or atol >= {rounding * size:.2g},"

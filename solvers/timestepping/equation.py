@@ -17,7 +17,7 @@ from ..terms.mass import CachedSummary, mass_of
 from ..terms.source import Source
 from ..terms.stiff_sum import StiffSum
 from ..terms.term import Step, StiffTerm, Term, TimeArgumentAdapter
-from .checks import check_methods
+from .checks import as_numbers, check_complex, check_methods, check_real
 from .control import root_mean_square
 
 if TYPE_CHECKING:
@@ -139,7 +139,7 @@ class Equation:
         Raises
         ------
         TypeError
-            If u does not hold real numbers.
+            If u does not hold numbers, or is complex and a term needs real ones.
         ValueError
             If u has another number of cells than the mesh, or the stiff term has steps but no rate of change.
 
@@ -192,7 +192,7 @@ class Equation:
         """
         from .derivatives import jacobian
 
-        return jacobian(self, t, self._state(u, np.float64))
+        return jacobian(self, t, self._real_state(u))
 
     def linear_operator(self, t: float, u: npt.ArrayLike) -> LinearOperator:
         """Return the derivative of the rate of change by u as an operator, without a matrix.
@@ -224,17 +224,30 @@ class Equation:
         """
         from .derivatives import linear_operator
 
-        return linear_operator(self, t, self._state(u, np.float64))
+        return linear_operator(self, t, self._real_state(u))
 
-    def _state(self, u: npt.ArrayLike, number: type[np.floating] | None = None) -> Floats:
-        """Return u as an array of ``number`` for the terms: (cells,) or (fields, cells); any shape without a mesh.
+    @property
+    def is_complex(self) -> bool:
+        """Return whether a term has complex coefficients, so that the fields are complex."""
+        terms = (*self.terms, *getattr(self.stiff, "terms", (self.stiff,)))
+        return any(getattr(term, "is_complex", False) for term in terms)
 
-        By default float32 stays, and other real numbers become float64.
+    def _real_state(self, u: npt.ArrayLike) -> Floats:
+        """Return real u in double precision; raise TypeError for complex fields, by which rates have no derivative."""
+        if np.iscomplexobj(u) or self.is_complex:
+            raise TypeError("u is complex: expected real fields, such as its real and imaginary parts")
+        return self._state(u).astype(np.float64)
+
+    def _state(self, u: npt.ArrayLike) -> Floats:
+        """Return u as an array for the terms: (cells,) or (fields, cells); any shape without a mesh.
+
+        Numbers stay in float32, and otherwise become complex128 or float64.
         """
         values = np.asarray(u)
-        if values.dtype.kind not in "fiub":
-            raise TypeError(f"u of {values.dtype}: expected real numbers")
-        values = values.astype(number or (np.float32 if values.dtype == np.float32 else np.float64))
+        if values.dtype.kind not in "fiubc":
+            raise TypeError(f"u of {values.dtype}: expected numbers")
+        values = as_numbers(values, self.is_complex)
+        check_complex("u", values, self)
         if self.mesh is not None and values.ndim == 1 and values.size != self.mesh.cells and values.size:
             if values.size % self.mesh.cells:
                 raise ValueError(f"u of shape {values.shape}: expected a multiple of the {self.mesh.cells} cells")
@@ -287,8 +300,8 @@ class Equation:
         return backend_for(values).xp.where(is_finite, longest, np.nan)
 
     def _is_one_field(self, values: Floats) -> bool:
-        """Return whether ``values`` are one field on the mesh, whose mass tells whether all numbers are finite."""
-        return self.mesh is not None and values.shape == (self.mesh.cells,)
+        """Return whether ``values`` are a real field on the mesh, whose mass tells whether all numbers are finite."""
+        return self.mesh is not None and values.shape == (self.mesh.cells,) and values.dtype.kind != "c"
 
     def _mass(self, values: Floats) -> Any:
         """Return the mass of one field, which terms have already computed; no finite number for a field with NaN."""
@@ -407,6 +420,7 @@ def limit_positivity(values: Floats) -> None:
     >>> density.tolist()
     [0.0, 0.5, 1.0]
     """
+    check_real("u", values, "limit_positivity")
     if isinstance(values, np.ndarray) and not values.min() < 0.0:
         return  # the usual case; reading a device array would block
     backend_for(values).xp.copyto(values, 0.0, where=values < 0.0)  # a third of the time of np.maximum

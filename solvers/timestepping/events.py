@@ -20,7 +20,7 @@ TIME_RTOL = 1e-12  # accuracy of an event's time relative to the step
 
 
 def largest_value(values: Floats) -> float:
-    """Return the largest value of a state, the default event function of `Threshold`.
+    """Return the largest value of a state, or the largest modulus of a complex one, for `Threshold`.
 
     Parameters
     ----------
@@ -30,14 +30,14 @@ def largest_value(values: Floats) -> float:
     Returns
     -------
     float
-        Maximum of u.
+        Maximum of u, or of its modulus.
     """
-    return float(values.max())
+    return float(values.max() if values.dtype.kind != "c" else np.abs(values).max())
 
 
 @dataclass(frozen=True)
 class Threshold:
-    """Event of(u) = level, which ends a run: by default the largest value reaches ``level``.
+    """Event of(u) = level, which ends a run: by default the largest value, or modulus, reaches ``level``.
 
     Parameters
     ----------

@@ -10,7 +10,7 @@ import numpy as np
 from ..backends import backend_for
 from ..mesh.mesh import Floats
 from ..terms.term import Step
-from .checks import check_nonnegative, check_positive, check_tolerances, check_until, check_values
+from .checks import check_nonnegative, check_positive, check_real, check_tolerances, check_until, check_values
 from .control import MAX_GROWTH, Attempts, HalvingError, Proposal, StepController, root_mean_square
 from .equation import Equation
 from .integrate import fixed, integrate
@@ -53,6 +53,7 @@ class SplitIntegrator:
         self._rtol, self._atol, self._to_device, self._unlimited_after = rtol, atol, to_device, unlimited_after
 
     def begin(self, state: State) -> None:
+        check_real("u0", state.values, "the methods euler, ssprk2 and ssprk3")
         equation, state.values = self.equation, self._to_device(state.values)
         order = order_of(equation, self.stepper)
         self._control = StepController(order)

@@ -11,7 +11,7 @@ import numpy as np
 from ..mesh.arguments import check_count
 from ..mesh.checks import check_call, check_mesh, check_number
 from ..mesh.mesh import Floats, Mesh
-from .checks import check_positive
+from .checks import check_positive, check_real
 from .equation import Equation
 from .integrate import Integrator, fixed, integrate
 from .methods import choose, integrator_of
@@ -114,7 +114,8 @@ class _NoisySteps:
         self._noise, self._deterministic = noise, deterministic
 
     def begin(self, state: State) -> None:
-        """Compute the geometry of the noise."""
+        """Compute the geometry of the noise; raise TypeError for a complex field."""
+        check_real("u0", state.values, "Noise")
         mesh = self._noise.mesh
         self._faces, self._sizes = mesh.face_cells, 1 / np.sqrt(mesh.volumes)
         if self._noise.conservative:

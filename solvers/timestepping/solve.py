@@ -13,7 +13,7 @@ import numpy.typing as npt
 
 from ..mesh.checks import check_unmasked, listed_calls
 from ..mesh.mesh import Floats
-from .checks import check_nonnegative, check_positive, check_tolerances, check_values
+from .checks import as_numbers, check_complex, check_nonnegative, check_positive, check_tolerances, check_values
 from .equation import Equation
 from .events import Event, Steadiness, SteadyState, locate
 from .integrate import Integrator, integrate
@@ -51,7 +51,8 @@ def solve(
     equation : Equation
         Right-hand side. It is not changed, and several threads may solve it at once.
     u0 : (cells,) or (fields, cells) array
-        Field at t0, which is copied. An equation without a mesh takes an array of any shape.
+        Field at t0, which is copied. An equation without a mesh takes an array of any shape. Complex numbers, or a term
+        with complex coefficients, make the fields complex.
     t_span : tuple of float
         Times (t0, t1) with t0 < t1.
     times : sequence of float, optional
@@ -94,7 +95,8 @@ def solve(
     Raises
     ------
     TypeError
-        If ``equation`` is no Equation, ``u0`` or ``times`` are no numbers, an event or a callback is no function of its
+        If ``equation`` is no Equation, ``u0`` or ``times`` are no numbers, ``u0`` is complex and a term or the method
+        needs real numbers, as limiters, densities and "rkl2" do, an event or a callback is no function of its
         arguments, or an event does not return one number.
     ValueError
         If ``u0`` has another shape than the mesh, is not finite or masked, or is negative for a term of densities; if
@@ -112,11 +114,11 @@ def solve(
 
         atol + rtol (|change of u in the step| + |u − mean of u|/100 + 3·10⁴ |D|)
 
-    in root mean squares over all numbers of u. D is the change of u in the step by numerical diffusion, if all terms
-    are an :class:`~solvers.Advection` or a :class:`~solvers.ConservationLaw`; else D is 0. So at the default ``rtol``
-    an error of time below that of space does not shorten the steps. With "euler", "ssprk2" and "ssprk3", errors that
-    shorter steps do not reduce, such as those of limiters, are accepted. With "dop853" the allowed error of each number
-    of u is ``atol + rtol |u|``, with an rtol of at most 1e-3.
+    in root mean squares over all numbers of u, of their moduli if u is complex. D is the change of u in the step by
+    numerical diffusion, if all terms are an :class:`~solvers.Advection` or a :class:`~solvers.ConservationLaw`; else D
+    is 0. So at the default ``rtol`` an error of time below that of space does not shorten the steps. With "euler",
+    "ssprk2" and "ssprk3", errors that shorter steps do not reduce, such as those of limiters, are accepted. With
+    "dop853" the allowed error of each number of u is ``atol + rtol |u|``, with an rtol of at most 1e-3.
 
     Examples
     --------
@@ -302,10 +304,11 @@ def _field(u0: npt.ArrayLike, equation: Equation) -> Floats:
         given = np.asarray(u0)
     except ValueError:
         raise ValueError("u0: rows of unequal lengths: expected (cells,) or (fields, cells)") from None
-    if given.dtype.kind not in "fiub":
+    if given.dtype.kind not in "fiubc":
         what = "a function" if callable(u0) else given.dtype
-        raise TypeError(f"u0 of {what}: expected real numbers, one for each cell")
-    values: Floats = np.array(given, dtype=np.float32 if given.dtype == np.float32 else np.float64, order="C")
+        raise TypeError(f"u0 of {what}: expected numbers, one for each cell")
+    values = as_numbers(given, equation.is_complex)
+    check_complex("u0", values, equation)
     cells = None if equation.mesh is None else equation.mesh.cells
     if cells is not None and (values.ndim not in (1, 2) or values.shape[-1] != cells or not values.size):
         raise ValueError(f"u0 of shape {values.shape}: expected ({cells},) or (fields, {cells}), as the mesh has")

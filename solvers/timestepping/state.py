@@ -107,6 +107,18 @@ class State:
         return replace(self, values=read_only(backend_for(self.values).to_host(self.values)))
 
 
+def reals(values: Floats) -> Floats:
+    """Return an array as a flat vector of real numbers: complex numbers as their real and imaginary parts in turn."""
+    flat = values.ravel()
+    return flat.view(flat.real.dtype) if flat.dtype.kind == "c" else flat
+
+
+def from_reals(flat: Floats, like: Floats) -> Floats:
+    """Return a flat vector of real numbers as an array like ``like``, real or complex, the inverse of `reals`."""
+    found = np.ascontiguousarray(flat)
+    return (found.view(like.dtype) if like.dtype.kind == "c" else found).reshape(like.shape)
+
+
 def read_only(values: Floats) -> Floats:
     """Return a view of an array on the host that cannot be written to."""
     view = values.view()

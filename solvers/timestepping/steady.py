@@ -8,6 +8,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
+from ..mesh.checks import check_reals
 from ..mesh.mesh import Floats
 from .checks import check_positive
 from .control import root_mean_square
@@ -70,6 +71,7 @@ def solve_steady(equation: Equation, guess: npt.ArrayLike, *, t: float = 0.0, rt
     if not isinstance(equation, Equation):
         raise TypeError(f"equation = {type(equation).__name__}: expected an Equation")
     check_positive(rtol=rtol)
+    check_reals("guess", guess)
     values: Floats = np.array(guess, dtype=np.float64)
     rate = equation.rate(t, values)
     for _ in range(MAX_UPDATES):

@@ -83,6 +83,8 @@ class DriftDiffusion:
     True
     """
 
+    only_real = True
+
     def __init__(self, mesh: Mesh, D: float, potential: Potential, *, nonnegative: bool = False) -> None:
         check_mesh(mesh)
         check_on_host("DriftDiffusion", mesh)

@@ -170,7 +170,7 @@ class DormandPrince:
         self._after = before + dt * _linear_combination(self._weights, rates)
         self._interpolated = np.zeros(len(before), dtype=bool)
         allowed = self._relative * (self._ratio + np.maximum(np.abs(before), np.abs(self._after)))
-        fifth, third = (_means((_linear_combination(row, rates) / allowed) ** 2) for row in self._errors)
+        fifth, third = (_means(_squares(_linear_combination(row, rates) / allowed)) for row in self._errors)
         both = np.maximum(fifth + 0.01 * third, np.finfo(before.dtype).tiny)
         error = self._backend.xp.where(_are_rows_finite(self._after), fifth / np.sqrt(both), np.nan)
         return np.abs(self._taken) * self._backend.to_host(error)
@@ -197,7 +197,7 @@ class DormandPrince:
 
     def _norms(self, values: Floats) -> Floats:
         """Return the root mean square (k,) over the numbers of each system, on the host."""
-        return np.asarray(np.sqrt(self._backend.to_host(_means(values**2)).astype(float)))
+        return np.asarray(np.sqrt(self._backend.to_host(_means(_squares(values))).astype(float)))
 
     def _columns(self, numbers: Floats) -> Floats:
         """Return ``numbers`` (k,), one for each system, in the shape (k, 1, ...), as factors of values (k, ...).
@@ -230,6 +230,11 @@ def _are_rows_finite(values: Floats) -> Mask:
     rows: Any = np.isfinite(values).reshape(len(values), -1)
     finite: Mask = rows.all(axis=1)
     return finite
+
+
+def _squares(values: Floats) -> Floats:
+    """Return the squares of numbers, of the moduli of complex ones."""
+    return values**2 if values.dtype.kind != "c" else values.real**2 + values.imag**2
 
 
 def _linear_combination(weights: Floats, rates: Floats) -> Floats:

@@ -7,7 +7,7 @@ from collections.abc import Callable
 import numpy as np
 
 from ...mesh.mesh import Floats
-from ..state import State
+from ..state import State, from_reals, reals
 from .error_controlled import ErrorControlled
 
 MAX_DIMENSION = 60
@@ -19,7 +19,7 @@ class ExponentialRosenbrock(ErrorControlled):
     A step is y + dt φ₁(dt J) F(y) for y = (u, t), with F = (f, 1) and J = ∂F/∂y. φ₁(z) = (e^z − 1)/z is evaluated in a
     Krylov space of J. Steps are exact for ∂ₜu = Lu + b + ct, else of order 2. The error estimate is the remainder of
     the linearization, ⅓ dt |f₁ − f₀ − J(y₁ − y₀)|, and the error of the Krylov space. Source: Hochbruck and Ostermann,
-    Acta Numerica 19 (2010) 209, section 2.4.
+    Acta Numerica 19 (2010) 209, section 2.4. Complex u are real vectors here, as f need not be differentiable in them.
     """
 
     order = 3
@@ -33,15 +33,15 @@ class ExponentialRosenbrock(ErrorControlled):
         unit = max(float(np.linalg.norm(rate)), dt * float(np.linalg.norm(drift))) or 1.0
 
         def jacobian(vector: Floats) -> Floats:
-            of_values = vector[:-1].reshape(start.shape)
+            of_values = from_reals(vector[:-1], start)
             length = small / max(float(np.abs(of_values).max()), np.finfo(float).tiny)
             change = (problem.full(time, start + length * of_values) - rate) / length + vector[-1] / unit * drift
-            return np.append(change, 0.0)
+            return np.append(reals(change), 0.0)
 
-        change, lost = phi1_times(jacobian, np.append(rate, unit), dt)
-        values = start + change[:-1].reshape(start.shape)
-        remainder = problem.full(time + dt, values) - rate - jacobian(change)[:-1].reshape(start.shape)
-        return values, dt / 3 * remainder + lost[:-1].reshape(start.shape)
+        change, lost = phi1_times(jacobian, np.append(reals(rate), unit), dt)
+        values = start + from_reals(change[:-1], start)
+        remainder = problem.full(time + dt, values) - rate - from_reals(jacobian(change)[:-1], start)
+        return values, dt / 3 * remainder + from_reals(lost[:-1], start)
 
 
 def phi1_times(matrix: Callable[[Floats], Floats], vector: Floats, dt: float) -> tuple[Floats, Floats]:

@@ -10,13 +10,13 @@ from typing import Any
 import numpy as np
 
 from ...mesh.mesh import Floats, Mesh
-from ...terms.linear_solver import ShiftedSolver
+from ...terms.linear_solver import ShiftedSolver, factorize
 from ...terms.operators import links_matrix
 from ...terms.source import Source
 from ...terms.stiff_sum import add_rate, has_rate
 from ...terms.term import Term
 from ..equation import Equation
-from ..state import NonFinite
+from ..state import NonFinite, from_reals, reals
 
 Vector = Callable[[Floats], Floats]
 REUSE = 1.5  # ratio of steps up to which a factorization serves as a preconditioner
@@ -135,7 +135,7 @@ class SemiDiscrete:
             values += update
             if not np.isfinite(values).all():
                 break
-            if float(np.sqrt((update**2).mean())) <= NEWTON_RTOL * allowed:
+            if float(np.sqrt((np.abs(update) ** 2).mean())) <= NEWTON_RTOL * allowed:
                 return values
         raise NonFinite("Newton's iteration does not converge")
 
@@ -190,14 +190,15 @@ class SemiDiscrete:
 
     def _factorize(self, mesh: Mesh, time: float, values: Floats, step: float) -> list[Vector]:
         from scipy.sparse import identity
-        from scipy.sparse.linalg import splu
 
         laplacian = links_matrix(mesh, np.asarray(mesh.face_conductances()))
-        rows = _probe(values.shape).reshape(-1, mesh.cells)
-        change = self.stiff(time, _probe(values.shape)) - self.stiff(time, np.zeros_like(values))
+        probe = _probe(values.shape)
+        rows = probe.reshape(-1, mesh.cells)
+        change = self.stiff(time, probe.astype(values.dtype)) - self.stiff(time, np.zeros_like(values))
         weights = mesh.volumes * rows
         found = (weights * change.reshape(-1, mesh.cells)).sum(axis=1) / (weights * (laplacian @ rows.T).T).sum(axis=1)
-        return [splu((identity(mesh.cells) - step * max(D, 0.0) * laplacian).tocsc()).solve for D in found]
+        positive = np.maximum(found.real, 0.0)
+        return [factorize((identity(mesh.cells) - step * D * laplacian).tocsc()) for D in positive]
 
 
 def _solve_by_field(solvers: list[ShiftedSolver], right: Floats, step: float) -> Floats:
@@ -245,28 +246,27 @@ class _Jacobian:
 def _gmres(left: Vector, right: Floats, preconditioner: Vector, rtol: float) -> Floats:
     """Return x with left(x) = ``right`` by GMRES; raise NonFinite if the iteration does not converge.
 
-    left             linear function of an array
+    left             linear function of an array, of its real and imaginary parts if it is complex
     preconditioner   approximate inverse of ``left``
     rtol             norm of the residual of x, relative to that of ``right``
     """
     from scipy.sparse.linalg import LinearOperator, gmres
 
+    size = reals(right).size
+
     def operator(function: Vector) -> Any:
-        return LinearOperator(
-            (right.size, right.size), lambda flat: function(np.asarray(flat).reshape(right.shape)).ravel(), dtype=float
-        )
+        return LinearOperator((size, size), lambda flat: reals(function(from_reals(flat, right))), dtype=float)
 
     found, failed = gmres(
         operator(left),
-        right.ravel(),
+        reals(right),
         rtol=rtol,
         atol=0.0,
         restart=MAX_ITERATIONS,
         maxiter=3,
         M=operator(preconditioner),
     )
-    if failed and not float(np.linalg.norm(left(found.reshape(right.shape)) - right)) <= 1e3 * rtol * float(
-        np.linalg.norm(right)
-    ):
+    solution = from_reals(found, right)
+    if failed and not float(np.linalg.norm(left(solution) - right)) <= 1e3 * rtol * float(np.linalg.norm(right)):
         raise NonFinite("the linear solver does not converge")
-    return np.asarray(found.reshape(right.shape))
+    return solution

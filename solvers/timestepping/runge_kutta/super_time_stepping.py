@@ -8,6 +8,7 @@ import numpy as np
 
 from ...mesh.mesh import Floats
 from ...terms import rkl2
+from ..checks import check_real
 from ..control import root_mean_square
 from ..state import State
 from .error_controlled import ErrorControlled
@@ -26,6 +27,7 @@ class SuperTimeStepping(ErrorControlled):
     order = 3
 
     def begin(self, state: State) -> None:
+        check_real("u0", state.values, "the method rkl2")
         super().begin(state)
         self._fastest = spectral_radius(self.problem, state)
 
