@@ -128,7 +128,7 @@ def _ranges(run: Run) -> dict[str, list[float]]:
     """Return the least and the largest value of each field in the last snapshot; no field if there is no snapshot."""
     if not run.snapshots:
         return {}
-    last = {name: run.field(name, -1) for name in run.fields}
+    last = {name: run.field(name, -1) for name in run.real_fields}
     return {name: [float(values.min()), float(values.max())] for name, values in last.items()}
 
 

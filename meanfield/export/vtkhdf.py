@@ -84,6 +84,10 @@ def write_vtkhdf(run: Run, path: Path) -> None:
         raise FileError(f"to = 'vtkhdf': {expected}")
     if run.snapshots == 0:
         raise FileError(f"{run.path}: holds no snapshot yet")
+    if run.real_fields != run.fields:
+        raise FileError(
+            f"{run.path}: holds complex fields; vtkhdf export supports real ones only; xarray opens the file"
+        )
     if run.is_solution and run.manifold not in DOMAINS:
         _write_file(run, path, lambda root, name: _write_cells(root, run, name, cells_of_centers(run.cell_centers)))
         return

@@ -42,7 +42,7 @@ def size_of_fields(run: Run) -> tuple[float, float]:
 
 def _rows(run: Run) -> int:
     """Return the number of rows of the figure of a solution."""
-    return len(run.fields) + bool(run.diagnostics)
+    return len(run.real_fields) + bool(run.diagnostics)
 
 
 def compose_fields(run: Run, figure: Figure | SubFigure) -> None:
@@ -59,10 +59,10 @@ def compose_fields(run: Run, figure: Figure | SubFigure) -> None:
     shown = shown if panels_across(figure) > 1 else shown[-1:]
     rows = min(_rows(run), panels_down(figure))
     parts = figure.subfigures(rows, 1, squeeze=False)[:, 0]
-    for name, part in zip(run.fields, parts, strict=False):
+    for name, part in zip(run.real_fields, parts, strict=False):
         draw = _draw_lines if places.shape[1] == 1 else _draw_maps
         draw(part, run, name, shown, places, labels)
-    if run.diagnostics and rows > len(run.fields):
+    if run.diagnostics and rows > len(run.real_fields):
         axes = row_of_axes(parts[-1], len(run.diagnostics))
         for ax, (name, values) in zip(axes, run.diagnostics.items(), strict=False):
             ax.plot(run.sample_times, values)

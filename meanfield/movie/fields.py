@@ -34,11 +34,12 @@ class FieldFrames:
         self._run, self._figure = run, figure
         figure.set_size_inches(WIDTH / DPI, HEIGHT / DPI)
         places, labels = chart(run.cell_centers)
-        axes = figure.subplots(len(run.fields), 1, squeeze=False)[:, 0]
+        axes = figure.subplots(len(run.real_fields), 1, squeeze=False)[:, 0]
         figure.subplots_adjust(left=0.12, right=0.97, top=0.9, bottom=0.09, hspace=0.45)
         panel = _line if places.shape[1] == 1 else _map
         self._panels = [
-            (name, panel(ax, run, name, places, _range(run, name))) for ax, name in zip(axes, run.fields, strict=True)
+            (name, panel(ax, run, name, places, _range(run, name)))
+            for ax, name in zip(axes, run.real_fields, strict=True)
         ]
         axes[-1].set_xlabel(labels[0])
         if len(labels) > 1:

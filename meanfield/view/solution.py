@@ -69,7 +69,7 @@ def _spans(run: Run, shown: list[int]) -> list[float]:
     Values that are not finite are left out.
     """
     spans = np.zeros(len(shown))
-    for name in run.fields:
+    for name in run.real_fields:
         values = np.array([run.field(name, k) for k in shown], dtype=float)
         values = np.ma.masked_invalid(values.reshape(len(shown), -1))
         whole = float(np.ma.ptp(values)) if values.count() else 0.0

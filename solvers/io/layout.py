@@ -16,6 +16,7 @@ if TYPE_CHECKING:
     import h5py
 
 _CHUNK_ROWS = 2**20  # of datasets that are written once
+COMPLEX = "_PFNC_DOUBLE_COMPLEX_TYPE"  # type {r, i} of complex numbers, as h5netcdf and netCDF4 name it
 CHUNK_BYTES = 8192  # of a diagnostics column: small, since a chunk is rewritten as it fills
 
 
@@ -123,17 +124,21 @@ def lay_out(
     variables: Sequence[Variable] = (),
     measure: Measure | None = None,
     fields: Sequence[str] = (),
+    is_complex: bool = False,
 ) -> None:
     """Create all datasets of a new run file: those of the mesh or the points with values, those over time empty.
 
-    columns     columns of the tables of diagnostics and events
-    variables   further arrays, stored with the mesh
-    fields      names of the fields on the cells after the first one, which is stored as the density
+    columns      columns of the tables of diagnostics and events
+    variables    further arrays, stored with the mesh
+    fields       names of the fields on the cells after the first one, which is stored as the density
+    is_complex   whether the fields on the cells are complex
     Raises ValueError for columns or fields whose names or dimensions contradict each other.
     """
     time_name = _time_name(space)
     _dataset(file, "time", ("time",), np.empty(0), "1", time_name)
     scales = {"time": _scale(file["time"], "time")}
+    if is_complex:
+        file[COMPLEX] = np.dtype(np.complex128)
     if isinstance(space, Points):
         _lay_out_points(file, space, scales)
     else:
@@ -196,13 +201,16 @@ def _lay_out_cells(file: h5py.File, mesh: Mesh, measure: Measure, scales: dict[s
 
 
 def _snapshots(file: h5py.File, name: str, shape: tuple[int, ...]) -> h5py.Dataset:
-    """Create an empty dataset of snapshots of this shape; it grows by one compressed chunk for each snapshot."""
+    """Create an empty dataset of snapshots of this shape; it grows by one compressed chunk for each snapshot.
+
+    Its numbers are complex if the file has the type COMPLEX.
+    """
     return file.create_dataset(
         name,
         shape=(0, *shape),
         maxshape=(None, *shape),
         chunks=(1, *shape),
-        dtype=np.float64,
+        dtype=file.get(COMPLEX, np.float64),
         shuffle=True,
         fletcher32=True,  # each chunk is written once: a killed writer leaves no wrong checksum
         compression="gzip",
@@ -322,5 +330,7 @@ def _dimension(group: h5py.Group, name: str, length: int | None) -> h5py.Dataset
 def _attach(group: h5py.Group, scales: Mapping[str, h5py.Dataset]) -> None:
     """Attach the dimension scales ``scales`` to the datasets of a group, by the names of the datasets' dimensions."""
     for dataset in group.values():
+        if dataset.name == f"/{COMPLEX}":
+            continue
         for dimension in dataset.dims if dataset.name.split("/")[-1] not in scales else ():
             dimension.attach_scale(scales[dimension.label])

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 import time as clock
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass
 from functools import cached_property
@@ -51,6 +51,9 @@ PAUSE = 0.01  # seconds between tries
 TRIES = 200  # to open a file that is being written: two seconds
 TRIES_WRITTEN = 20  # to read a file that is being written, before it counts as damaged
 TRIES_ALONE = 5  # of TRIES without a writer, since a writer may start and end within one try
+
+_NUMBERS = "fiuc"  # kinds of numbers of snapshots, in NumPy's letters
+_PARTS: dict[str, Callable[[Any], Any]] = {"abs": np.abs, "arg": np.angle}  # of complex fields in figures
 
 Floats = NDArray[np.float64]
 
@@ -146,7 +149,7 @@ class Run:
         FileError
             If the values are damaged, or not finite except in a file of :func:`~solvers.record`.
         """
-        values = self._read(self.kind, range(self.snapshots)[k])
+        values = self._read(self.kind, range(self.snapshots)[k], _NUMBERS)
         self._expect(self.is_solution or bool(np.isfinite(values).all()), f"damaged: snapshot {k} is not finite")
         return values
 
@@ -166,7 +169,7 @@ class Run:
         Parameters
         ----------
         name : str
-            Name of the field, see :attr:`fields`.
+            Name of the field, see :attr:`fields` and :attr:`real_fields`.
         k : int
             Number of the snapshot, counted from the end if k < 0.
 
@@ -180,8 +183,24 @@ class Run:
         FileError
             If the name is unknown, the file holds particles, or the values are damaged.
         """
+        part, _, inside = name.rstrip(")").partition("(")
+        if name not in self.fields and name in self.real_fields:
+            found: Floats = _PARTS[part](self.field(inside, k))
+            return found
         self._expect(name in self.fields, f"holds no field {name!r}: expected one of {', '.join(self.fields)}")
-        return self.density(k) if name == self.fields[0] else self._read(name, range(self.snapshots)[k])
+        return self.density(k) if name == self.fields[0] else self._read(name, range(self.snapshots)[k], _NUMBERS)
+
+    @cached_property
+    def real_fields(self) -> tuple[str, ...]:
+        """Return the names of real fields for figures: modulus and phase, "abs(u)" and "arg(u)", of a complex u.
+
+        :meth:`field` accepts these names too.
+        """
+        if not self.is_solution:
+            return self.fields
+        with self.opened() as file:
+            is_complex = dataset_of(file, self.kind).dtype.kind == "c"
+        return tuple(f"{part}({name})" for name in self.fields for part in _PARTS) if is_complex else self.fields
 
     def density(self, k: int) -> Floats:
         """Return the density of a snapshot, or the first of several fields.
@@ -342,7 +361,7 @@ class Run:
         numbers = np.arange(self.snapshots)[index]
         stored, back = np.unique(numbers, return_inverse=True)  # HDF5 requires increasing numbers
         block = len(stored) > 0 and stored[-1] - stored[0] == len(stored) - 1
-        found = self._read(self.kind, slice(stored[0], stored[-1] + 1) if block else stored)
+        found = self._read(self.kind, slice(stored[0], stored[-1] + 1) if block else stored, _NUMBERS)
         return found[back.reshape(numbers.shape)]
 
     def described(self) -> dict[str, DatasetDescription]:

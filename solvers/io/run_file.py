@@ -109,6 +109,7 @@ class RunFile:
         *,
         measure: Measure | None = None,
         fields: Sequence[str] = (),
+        is_complex: bool = False,
         overwrite: bool = False,
     ) -> Self:
         """Create a new file, with all its datasets empty.
@@ -131,6 +132,8 @@ class RunFile:
             Reference measure of densities; by default the surface area on a circle or a sphere, else the cell sizes.
         fields : sequence of str, optional
             Names of the fields on the cells. The first is stored as the dataset "density", others by their names.
+        is_complex : bool, optional
+            Whether the fields are complex. They are stored in the compound type of h5netcdf and netCDF4.
         overwrite : bool, optional
             Whether an existing file is replaced.
 
@@ -152,7 +155,7 @@ class RunFile:
         check_attributes(attributes)
         writers = (new_writer(),)
         attributes = {**attributes, WRITERS: writers_as_text(writers)}
-        start = image(columns, space, attributes, variables, measure, fields[1:])
+        start = image(columns, space, attributes, variables, measure, fields[1:], is_complex)
         lock = Lock(path)
         with lock.released_on_error():
             if os.path.lexists(path) and not (overwrite and path.is_file()):

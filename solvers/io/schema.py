@@ -183,8 +183,8 @@ def _faults_of(file: h5py.File, name: str, dims: tuple[Any, ...], lengths: dict[
     except DAMAGE as error:
         yield _first_line(error)
         return
-    expected = "iu" if name in _INTEGERS else "f"
-    if dataset.dtype.kind not in expected or (expected == "f" and dataset.dtype.itemsize != 8):
+    expected = "iu" if name in _INTEGERS else "fc" if name == "density" and "fields" in file.attrs else "f"
+    if dataset.dtype.kind not in expected or (dataset.dtype.kind in "fc" and dataset.dtype not in (float, complex)):
         yield f"{name} holds {dataset.dtype}"
     fixed = dims[:-1] if dims[-1] is ... else dims
     if dataset.ndim < len(fixed) or (dims[-1] is not ... and dataset.ndim != len(fixed)):

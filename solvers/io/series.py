@@ -29,6 +29,7 @@ class Series:
         self._last = self._last_committed_time()  # time of the last row, which may be buffered
         self._columns = {name: group[name] for name in names}
         self._shapes = {name: dataset.shape[1:] for name, dataset in self._columns.items()}
+        self._types = {name: dataset.dtype for name, dataset in self._columns.items()}
 
     @property
     def committed(self) -> int:
@@ -62,7 +63,10 @@ class Series:
             if time < before or (time == before and not self._repeats):
                 expected = f"from {before!r} on" if self._repeats else f"after {before!r}"
                 raise ValueError(f"time: {time!r}, expected a time {expected}")
-        rows = {name: np.asarray(value, dtype=np.float64) for name, value in values.items()}
+        for name, value in values.items():
+            if np.iscomplexobj(value) and self._types[name].kind != "c":
+                raise ValueError(f"{name}: complex numbers, expected real ones")
+        rows = {name: np.asarray(value, dtype=self._types[name]) for name, value in values.items()}
         for name, value in rows.items():
             if value.shape != (len(times), *self._shapes[name]):
                 raise ValueError(f"{name}: shape {value.shape[1:]}, expected {self._shapes[name]}")

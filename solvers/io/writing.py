@@ -42,11 +42,12 @@ def image(
     variables: Sequence[Variable] = (),
     measure: Measure | None = None,
     fields: Sequence[str] = (),
+    is_complex: bool = False,
 ) -> bytes:
     """Return the bytes of a new run file without rows, laid out by `lay_out`, with these attributes."""
 
     def fill(file: h5py.File) -> None:
-        lay_out(file, space, columns, variables, measure, fields)
+        lay_out(file, space, columns, variables, measure, fields, is_complex)
         create_attributes(file, root_attributes(space, attributes))
         list_contents(file)
 

@@ -46,14 +46,35 @@ def draw(
 ) -> Axes:
     """Draw a field into Matplotlib axes: curves over a line, or colors over a surface; return the axes.
 
+    Of a complex field the modulus is drawn, and without given axes the phase in a second panel.
+
     t, u    (n,) times, and (n, cells) or (n, fields, cells) values
     time    time that is drawn, or the nearest one; by default several times on a line, the last one on a surface
     field   index of the field; style   options of Matplotlib's plot, pcolormesh or scatter
     """
+    parts = _parts(u)
     if ax is None:
         from matplotlib.figure import Figure
 
-        ax = Figure(layout="constrained").subplots()
+        size = None if len(parts) == 1 else (12.8, 4.8)
+        axes = Figure(size, layout="constrained").subplots(1, len(parts), squeeze=False)[0]
+    else:
+        axes = np.array([ax])
+    for one, (name, values) in zip(axes, parts.items(), strict=False):
+        _draw_part(t, values, mesh, one, time, field, name, style)
+    first: Axes = axes[0]
+    return first
+
+
+def _parts(u: Floats) -> dict[str, Floats]:
+    """Return the real fields that are drawn of a field, by their titles: modulus and phase of a complex one."""
+    return {"modulus": np.abs(u), "phase": np.angle(u)} if np.iscomplexobj(u) else {"": u}
+
+
+def _draw_part(
+    t: Floats, u: Floats, mesh: Mesh, ax: Axes, time: float | None, field: int, name: str, style: dict[str, Any]
+) -> None:
+    """Draw a real field with the title ``name`` into axes, as :func:`draw`."""
     values = u[:, field] if u.ndim == 3 else u
     dimensions, shape, coordinates = layout(mesh)
     _validate_dimension(len(shape))
@@ -61,7 +82,11 @@ def draw(
     if len(shape) == 1 and axis:
         _curves(ax, t, values, axis[0], time, style)
         ax.set_xlabel(dimensions[0])
-        return ax
+        if name:
+            ax.set_title(name)
+        return
+    if name == "phase":
+        style = {"cmap": "twilight", "vmin": -np.pi, "vmax": np.pi, **style}
     k = len(t) - 1 if time is None else int(np.abs(t - time).argmin())
     if len(shape) == 2:
         drawn: Any = ax.pcolormesh(*axis, values[k].reshape(shape).T, **style)
@@ -72,8 +97,7 @@ def draw(
         drawn = ax.scatter(*place, c=values[k], **{"s": 4e4 / mesh.cells, "marker": "s", "linewidths": 0, **style})
         ax.set(xlabel=across, ylabel=up, aspect="equal")
     ax.figure.colorbar(drawn, ax=ax)
-    ax.set_title(f"t = {t[k]:.4g}")
-    return ax
+    ax.set_title(f"{name}, t = {t[k]:.4g}".removeprefix(", "))
 
 
 def film(t: Floats, u: Floats, mesh: Mesh, path: str | Path, field: int = 0, fps: int = 10, **style: Any) -> Path:
@@ -94,19 +118,21 @@ def film(t: Floats, u: Floats, mesh: Mesh, path: str | Path, field: int = 0, fps
     is_gif = Path(path).suffix.lower() == ".gif"
     if not is_gif and not FFMpegWriter.isAvailable():
         raise RuntimeError(f"{path}: needs ffmpeg, which is not on the PATH; .gif works without it")
-    values = u[:, field] if u.ndim == 3 else u
-    low, high = float(values.min()), float(values.max())
-    margin = 0.05 * (high - low) or 1.0
-    figure = Figure(figsize=(6.4, 4.8), layout="constrained")
+    parts = {name: values[:, field] if values.ndim == 3 else values for name, values in _parts(u).items()}
+    ranges = {name: (float(values.min()), float(values.max())) for name, values in parts.items()}
+    figure = Figure(figsize=(6.4 * len(parts), 4.8), layout="constrained")
     writer: Any = (PillowWriter if is_gif else FFMpegWriter)(fps=fps)
     with writer.saving(figure, str(path), dpi=100):
         for k in range(len(t)):
             figure.clear()
-            ax = figure.subplots()
-            if axes == 1 and mesh.dimension == 1:
-                draw(t, u, mesh, ax, t[k], field, **style).set_ylim(low - margin, high + margin)
-            else:
-                draw(t, u, mesh, ax, t[k], field, **{"vmin": low, "vmax": high, **style})
+            for ax, (name, values) in zip(figure.subplots(1, len(parts), squeeze=False)[0], parts.items(), strict=True):
+                low, high = ranges[name]
+                if axes == 1 and mesh.dimension == 1:
+                    margin = 0.05 * (high - low) or 1.0
+                    _draw_part(t, values, mesh, ax, t[k], 0, name, style)
+                    ax.set_ylim(low - margin, high + margin)
+                else:
+                    _draw_part(t, values, mesh, ax, t[k], 0, name, {"vmin": low, "vmax": high, **style})
             writer.grab_frame()
     return Path(path)
 

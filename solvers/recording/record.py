@@ -84,7 +84,8 @@ def record(
 
     Pass the recorder to ``callbacks`` of :func:`~solvers.solve`, within a ``with`` block that closes the file. The
     attribute ``stop_reason`` of the file is then "finished", or "failed" or "interrupted" if the block raises. The file
-    may be read meanwhile, by :func:`~solvers.read` or in another process.
+    may be read meanwhile, by :func:`~solvers.read` or in another process. Complex fields are stored in the compound
+    type by which xarray, h5netcdf and netCDF4 recognize complex numbers.
 
     Parameters
     ----------
@@ -225,11 +226,14 @@ class _Writer:
         self.path, self._mesh, self._fields, self._diagnostics = path, mesh, fields, diagnostics
         self._every, self._last, self._was_opened = checkpoint, clock.monotonic(), False
         self._file: RunFile | None = None
+        self._is_complex = False
 
-    def create(self, *, overwrite: bool) -> None:
+    def create(self, *, overwrite: bool, is_complex: bool = False) -> None:
         """Create the run file; raise FileError if it exists and ``overwrite`` is false."""
-        columns = [Column(name) for name in self._diagnostics]
-        file = RunFile.create(self.path, self._mesh.on_host, columns, fields=self._fields, overwrite=overwrite)
+        columns, self._is_complex = [Column(name) for name in self._diagnostics], is_complex
+        file = RunFile.create(
+            self.path, self._mesh.on_host, columns, fields=self._fields, is_complex=is_complex, overwrite=overwrite
+        )
         self._use(file)
 
     def _use(self, file: RunFile) -> None:
@@ -240,8 +244,9 @@ class _Writer:
     def begin(self, state: State) -> None:
         """Check the shape of the first state of a solution, and open the existing file if a run is resumed.
 
-        Rows of an existing file from the time of the state on are dropped. Raises ValueError for another shape than
-        that of the fields, and FileError for a file with other fields or diagnostics.
+        Rows of an existing file from the time of the state on are dropped. A new file is created again where the first
+        state is complex. Raises ValueError for another shape than that of the fields, and FileError for a file with
+        other fields or diagnostics.
         """
         shape = (len(self._fields), self._mesh.cells) if len(self._fields) > 1 else (self._mesh.cells,)
         if state.values.shape != shape:
@@ -252,15 +257,24 @@ class _Writer:
             if list(run.fields) != self._fields or set(run.diagnostics) != set(self._diagnostics):
                 raise FileError(f"{self.path}: holds {', '.join(run.fields)} and {', '.join(run.diagnostics) or 'no'}"
                                 " diagnostics: expected the recorded ones")  # fmt: skip
+            if (holds_complex := run.real_fields != run.fields) != (state.values.dtype.kind == "c"):
+                raise FileError(f"{self.path}: expected {'complex' if holds_complex else 'real'} fields, as it holds")
             snapshots, samples = (int(np.searchsorted(times, state.time)) for times in (run.times, run.sample_times))
             self._use(RunFile.append(self.path, snapshots=snapshots, samples=samples))
+        elif (
+            state.values.dtype.kind == "c" and self._file is not None and not (self._is_complex or self._file.snapshots)
+        ):
+            self._file.close()
+            self.create(overwrite=True, is_complex=True)
 
     def write(self, state: State) -> None:
         """Write the state as a snapshot, and its diagnostics as a sample; raise FileError for a closed file."""
         if self._file is None:
             raise FileError(f"{self.path}: closed already: expected a new record(..., resume=True)")
-        values = {name: float(function(state.values)) for name, function in self._diagnostics.items()}
-        self._file.write_sample(state.time, values)
+        values = {name: function(state.values) for name, function in self._diagnostics.items()}
+        if found := [name for name, value in values.items() if np.iscomplexobj(value)]:
+            raise TypeError(f"diagnostics[{found[0]!r}] returns {values[found[0]]!r}: expected a real number")
+        self._file.write_sample(state.time, {name: float(value) for name, value in values.items()})
         self._file.write_snapshot(state.time, state.values)
 
     def checkpoint_if_due(self, state: State) -> None:

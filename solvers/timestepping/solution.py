@@ -220,12 +220,12 @@ class Solution:
         return dataset(self.t, self.u, self._on_mesh(), fields)
 
     def plot(self, ax: Axes | None = None, *, time: float | None = None, field: int = 0, **style: Any) -> Axes:
-        """Draw a field of the solution with Matplotlib.
+        """Draw a field of the solution with Matplotlib, or the modulus and the phase of a complex field.
 
         Parameters
         ----------
         ax : matplotlib.axes.Axes, optional
-            Axes to draw into; by default those of a new figure.
+            Axes to draw into, which show the modulus alone; by default those of a new figure.
         time : float, optional
             Time whose nearest stored time is drawn. By default up to six times as curves on a line or a circle, else
             the last time.
