@@ -27,6 +27,8 @@ class Term(Protocol):  # numpydoc ignore=PR01
       method that keeps u ≥ 0.
     - ``is_stiff``: whether ``method="auto"`` chooses an implicit method for this explicit term.
     - ``is_autonomous``: whether the rate depends on u alone; then no rates at later times are evaluated.
+    - ``is_complex``: whether the term has complex coefficients; real initial values then become complex.
+    - ``only_real``: whether complex fields are refused, as by terms with limiters.
     - ``numerical_diffusion()``: the rate of change by numerical diffusion at the prepared state. The allowed error of a
       step contains its change by that, if all terms have this method.
     - ``jacobian(fields)``: the sparse matrices (cells, cells) of the rates of each field at the prepared state, as a
