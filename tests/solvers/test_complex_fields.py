@@ -124,7 +124,7 @@ def test_a_plane_wave_of_ginzburg_and_landau_has_its_amplitude_and_frequency():
 
 
 def test_oscillators_of_stuart_and_landau_have_their_frequencies_and_limit_cycles():
-    """Where ∂ₜz = (1 + iω)z − (1 + iβ)|z|²z, the limit cycle is |z| = 1 at the frequency ω − β."""
+    """The limit cycle of ∂ₜz = (1 + iω)z − (1 + iβ)|z|²z is |z| = 1 at the frequency ω − β."""
     omega, beta = np.array([0.5, 1.0, 2.0]), 0.3
     lattice = Equation(None, [lambda t, z: (1 + 1j * omega) * z - (1 + 1j * beta) * np.abs(z) ** 2 * z])
     before, after = solve(lattice, np.full(3, 0.1 + 0j), (0.0, 20.0), times=[19.0, 20.0], rtol=1e-6).u
