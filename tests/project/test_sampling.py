@@ -22,7 +22,7 @@ def test_instances_are_spread_evenly(number, count):
 
 
 def test_each_value_is_held():
-    """As many instances as the longest list of values suffice."""
+    """The longest list of values has as many values as instances are selected."""
     instances = [dict(zip(("letter", "digit", "flag"), values, strict=True)) for values in PARAMETERS]
     chosen = [instances[k] for k in hold_each_value(instances)]
     for name in ("letter", "digit", "flag"):
@@ -34,7 +34,7 @@ def test_each_value_is_held():
 @pytest.mark.parametrize("flag", [True, False])
 @pytest.mark.parametrize("digit", range(4))
 def test_instance(digit, flag):
-    """Is selected four times of eight by default, so that the next test can count."""
+    """Do nothing: the next test counts the selected instances, four of eight by default."""
 
 
 @pytest.mark.parametrize(("options", "number"), [(["-k", "instance and True"], 4), ([], 4), (["--exhaustive"], 8)])
