@@ -24,7 +24,7 @@ INSTALL = "pip install 'meanfield-transformers[transformer]'"
 BRIEF = "training.epochs=1 network.layers=1 network.dimension=8 network.heads=1 network.width=8 data.most=60"
 FEWER = {  # additional arguments by a word of the command
     "ladder_circle": "--set domain.resolution=64 time.end=20",
-    "tokens_ladder": "--set domain.count=3 time.end=20",
+    "tokens_ladder": "--set domain.count=3 time.end=20 output.samples=50",
     "representation_field": "--set domain.count=32 time.end=1",
     "limit": "--n 16,32 --seeds 3 --jobs 1 --set time.end=1",
     **dict.fromkeys(("read", "case"), "--text texts/one.txt"),
@@ -61,12 +61,8 @@ def lines(page: str) -> Iterator[str]:
         yield from [" && ".join(found)] if MODEL in block else found
 
 
-LINES = [
-    pytest.param(line, id=f"{page}: {line.partition(' && ')[0]}")
-    for page in PAGES
-    for line in lines(page)
-    if not line.startswith(".venv/bin/meanfield")  # test_readme.py
-]
+LINES = {line: f"{page}: {line.partition(' && ')[0]}" for page in PAGES for line in lines(page)}
+LINES = {line: name for line, name in LINES.items() if not line.startswith(".venv/bin/meanfield")}  # test_readme.py
 
 
 def coarse(text: str) -> str:
@@ -107,7 +103,7 @@ def run(command: str) -> None:
         assert ran.returncode == 0, ran.stderr
 
 
-@pytest.mark.parametrize("line", LINES)
+@pytest.mark.parametrize("line", LINES, ids=LINES.values())
 def test_command(line: str, folder: Path) -> None:
     for command in line.split("&&"):
         run(command.strip())
