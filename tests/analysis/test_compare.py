@@ -261,6 +261,7 @@ def test_it_says_how_to_draw_unless_it_draws(tmp_path, capsys):
     assert "draw it: " not in capsys.readouterr().out
 
 
+@pytest.mark.sampled(4)
 @pytest.mark.parametrize("kinds", ["cc", "cp", "ss", "sp", "pp", "c", "s", "l"])
 def test_figures(tmp_path, kinds):
     """Every kind of figure is drawn; the appearance has been checked by eye."""

@@ -42,6 +42,7 @@ def test_fold_of_unnormalized_attention_on_the_circle():
     assert abs(fold.fastest) < 1e-9  # a rate passes zero at a fold
 
 
+@pytest.mark.sampled(1)
 @pytest.mark.parametrize(("dimension", "beta"), [(2, 3.0), (16, 3.0)])
 def test_folds_do_not_depend_on_the_nodes(dimension, beta):
     folds = [follow(Equilibria(dimension, beta, "unnormalized", nodes=nodes)).folds for nodes in (96, 160)]
@@ -57,6 +58,7 @@ def test_there_is_a_fold_from_where_the_transition_is_discontinuous(dimension):
         assert len(follow(Equilibria(dimension, beta, "unnormalized")).folds) == folds
 
 
+@pytest.mark.sampled(2)
 @pytest.mark.parametrize(("dimension", "beta"), [(2, 2.0), (8, 2.0)])
 @pytest.mark.parametrize("normalization", ["softmax", "unnormalized"])
 def test_branches_begin_as_the_expansion_says(dimension, beta, normalization):

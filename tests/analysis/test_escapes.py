@@ -89,6 +89,7 @@ def test_fluctuations_about_the_uniform_density_are_those_of_linear_theory(d, be
     assert log_determinant == pytest.approx(harmonics @ np.log(1 - critical / noise), rel=1e-9)
 
 
+@pytest.mark.sampled(2)
 @pytest.mark.parametrize("start", ["uniform", "ordered"])
 @pytest.mark.parametrize("manifold", ["circle", "sphere"])
 def test_the_reduction_agrees_with_eyring_and_kramers_for_high_barriers(manifold, start):
@@ -109,6 +110,7 @@ def test_velocities_on_the_circle_are_sums_over_pairs():
     assert np.abs(found - exact).max() < 1e-5 * np.abs(exact).max()
 
 
+@pytest.mark.sampled(1)
 @pytest.mark.parametrize("d", [2, 3])
 def test_two_tokens_escape_in_the_exact_mean_time(d):
     """The angle δ between two tokens is a diffusion with the density sin^{d−2}δ e^{e^{β cos δ}/2βκ}, diffusivity 2κ."""

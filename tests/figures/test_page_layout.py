@@ -234,6 +234,7 @@ def test_a_page_as_wide_as_a_column(name: str, monkeypatch: pytest.MonkeyPatch) 
     apart(boxes)
 
 
+@pytest.mark.sampled(1)
 @pytest.mark.parametrize("mesh", [sphere(24), circle(64)], ids=["sphere", "circle"])
 def test_what_shows_nothing_says_why(mesh: Mesh, monkeypatch: pytest.MonkeyPatch) -> None:
     reasons = ["uniform, within $10^{-9}$", "nothing moves: zero to rounding", "every mode is zero to rounding"]

@@ -224,7 +224,7 @@ def on_both(case, folder):
 
 def test_matrices_of_a_file_by_layer(tmp_path):
     np.savez(tmp_path / "weights.npz", value=np.random.default_rng(0).standard_normal((2, 2, 2, 2)), weight=[0.5, 0.5])
-    settings = [f"attention.file='{tmp_path}/weights.npz'", "time.step=0.2", "time.end=0.4"]
+    settings = [f"attention.file='{tmp_path}/weights.npz'", "time.step=0.1", "time.end=0.2"]
     files = on_both(parse(text_of("circle"), settings), tmp_path)
     equal_runs(*files)
     assert [read(file).attributes["device"] for file in files] == ["cpu", "gpu"]
@@ -345,7 +345,7 @@ WHOLE = {
 @pytest.mark.parametrize("name", WHOLE)
 def test_runs_on_an_interval_are_the_cpu_s(name, tmp_path):
     text, settings = WHOLE[name]
-    here, there = on_both(parse(text, ["time.end=0.6", *settings]), tmp_path)
+    here, there = on_both(parse(text, ["time.end=0.3", *settings]), tmp_path)
     equal_runs(here, there)
     assert read(there).attributes["device"] == "gpu"
     assert len(read(there).diagnostics) > 1

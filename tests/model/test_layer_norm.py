@@ -89,6 +89,7 @@ def test_a_ring_of_latitude_with_a_radius(norm):
     assert found == pytest.approx(radius, rel=0.01)
 
 
+@pytest.mark.sampled(1)
 @pytest.mark.parametrize("norm", FIXED, ids=name)
 def test_a_pair_on_the_sphere(norm):
     """Two tokens 2 rad apart on a tilted great circle, two thirds of the mass in one: both positions, after t = 2."""

@@ -141,7 +141,7 @@ def test_a_second_signal_raises_what_the_first_stands_for(case, tmp_path, number
 
 
 def test_a_state_that_becomes_non_finite_is_raised_with_what_there_is(tmp_path):
-    changes = {"time.end": 20.0}
+    changes = {"domain.resolution": 256, "time.end": 20.0}
     with pytest.raises(mf.NonFinite, match=r"stopped on .*; .*run\.h5 is valid up to its last snapshot"):
         mf.run(mf.load_case("blow_up_line", changes), tmp_path / "run.h5")
     with pytest.raises(mf.NonFinite) as error:

@@ -71,6 +71,7 @@ def test_burgers_is_second_order_before_the_shock(limiter):
     assert observed[-1] > 1.85, f"orders {observed}, errors {errors}"
 
 
+@pytest.mark.sampled(1)
 @MONOTONE
 def test_a_burgers_shock_is_first_order_and_does_not_overshoot(limiter):
     sizes = (32, 64, 128, 256)

@@ -196,6 +196,7 @@ def sizes(name, term):
     return (32, 64) if term == "advection" else (16, 32)
 
 
+@pytest.mark.sampled
 @pytest.mark.parametrize("term", TERMS)
 @pytest.mark.parametrize("name", CASES)
 def test_orders_are_those_that_are_stated(name, term):

@@ -10,6 +10,7 @@ import meanfield as mf
 COUNTS, BETAS, SEEDS = (3, 5, 9), (-0.2, -0.4, -0.6), 12
 
 
+@pytest.mark.sampled(1)
 @pytest.mark.parametrize("count", COUNTS)
 def test_weak_repulsion_ends_in_one_cluster(count: int) -> None:
     """Attention at −β with Q = −I is that at β: |Σx|/n = 1 to rounding of closest approaches by t = 2000."""

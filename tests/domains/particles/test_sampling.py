@@ -89,6 +89,7 @@ def test_sobol_points_on_the_circle(kind):
     assert max(found) < 2 * np.pi
 
 
+@pytest.mark.sampled(2)
 @pytest.mark.parametrize("kind", ON_SPHERE, ids=name_of)
 def test_distance_on_the_sphere(kind):
     """Any n equal masses are as far from the uniform density as caps of area 4π/n are from their centers, (2/3)√(4/n):
