@@ -38,6 +38,7 @@ snapshots = 2
 samples = 2
 diagnostics = ["mass", "entropy"]
 """
+SINKHORN = ["attention.normalization=sinkhorn", "attention.beta=0.5"]  # few iterations
 RESOLUTION, DIMENSION = {"circle": 10, "sphere": 4}, {"circle": 2, "sphere": 3}
 
 
@@ -62,8 +63,8 @@ def switches(d):
         "gaussian, matrices": ["attention.kernel=gaussian", f"attention.key={matrix}"],
         "windowed": ["attention.kernel=windowed", "attention.window=1.0"],
         "unnormalized": ["attention.normalization=unnormalized"],
-        "sinkhorn": ["attention.normalization=sinkhorn"],
-        "sinkhorn, matrices": ["attention.normalization=sinkhorn", f"attention.query={matrix}"],
+        "sinkhorn": SINKHORN,
+        "sinkhorn, matrices": [*SINKHORN, f"attention.query={matrix}"],
         "ngpt": ["stabilizers.layer_norm=ngpt"],
         "feed-forward": ["feed_forward.width=3", "feed_forward.activation=gelu"],
         "noise": ["stabilizers.noise=0.1"],
