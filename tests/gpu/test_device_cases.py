@@ -225,7 +225,7 @@ def on_both(case, folder):
 
 def test_matrices_of_a_file_by_layer(tmp_path):
     np.savez(tmp_path / "weights.npz", value=np.random.default_rng(0).standard_normal((2, 2, 2, 2)), weight=[0.5, 0.5])
-    settings = [f"attention.file='{tmp_path}/weights.npz'", "time.step=0.1", "time.end=0.2"]
+    settings = [f"attention.file='{tmp_path}/weights.npz'", "time.step=0.02", "time.end=0.04"]
     files = on_both(parse(text_of("circle"), settings), tmp_path)
     equal_runs(*files)
     assert [read(file).attributes["device"] for file in files] == ["cpu", "gpu"]
