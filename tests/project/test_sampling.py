@@ -1,5 +1,6 @@
 """Instances of tests that the default run selects."""
 
+import re
 import subprocess
 import sys
 from itertools import pairwise, product
@@ -19,6 +20,16 @@ def test_instances_are_spread_evenly(number, count):
     assert 0 <= chosen[0] <= chosen[-1] < number
     gaps = {after - before for before, after in pairwise(chosen)}
     assert not gaps or max(gaps) - min(gaps) <= 1
+
+
+def test_each_sampled_test_keeps_an_instance():
+    counts = [
+        int(count)
+        for path in (ROOT / "tests").rglob("test_*.py")
+        for count in re.findall(r"mark\.sampled\((\d+)\)\n", path.read_text("utf-8"))
+    ]
+    assert len(counts) > 20
+    assert min(counts) >= 1
 
 
 def test_each_value_is_held():
