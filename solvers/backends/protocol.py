@@ -130,7 +130,7 @@ class Backend(Protocol):
     ring_analysis: Kernel
     ring_functions: Kernel
     ring_synthesis: Kernel
-    zonal_sets: Kernel
+    zonal_modes: Kernel
 
     # Kernels of the push-forward.
     fill_corners: Kernel

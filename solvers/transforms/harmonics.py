@@ -12,7 +12,7 @@ from typing import Protocol
 import numpy as np
 from numpy.typing import NDArray
 
-from ..backends import Backend, backend_for
+from ..backends import Backend
 from ..mesh.arguments import check_count
 from ..mesh.mesh import Floats, Mesh
 from .gauss_grid import GaussGrid
@@ -188,7 +188,7 @@ class SphereHarmonics:
             cosine[-1] = 0.0  # the ring on the equator, exactly
         self._north = to_device(cosine), to_device(sine)
         self._mirror = to_device(np.arange(rings)[::-1][:half].copy())
-        self._along_rings = ring_transform(mesh, degree)
+        self.along_rings = ring_transform(mesh, degree)
         # l ≥ m and half of the rings; only the masses are read from memory
         self._analysis_work = (degree + 1) * half * degree // (5 * PRODUCTS)
 
@@ -197,7 +197,7 @@ class SphereHarmonics:
 
         The masses have at most two dimensions. Coefficients are (..., degree + 1, degree + 1), for m ≥ 0.
         """
-        return self._of_modes(self._along_rings.analysis(masses))
+        return self._of_modes(self.along_rings.analysis(masses))
 
     def of_density(self, density: Floats, level: Floats | None = None) -> Complexes:
         """Return the harmonic coefficients Σ_j conj(Y_lm(x_j)) (ρ_j − a) V_j of densities ρ less constants a.
@@ -216,7 +216,7 @@ class SphereHarmonics:
         (..., degree + 1, degree + 1) complex array
             Coefficients as those of :meth:`analysis`.
         """
-        return self._of_modes(self._along_rings.of_density(density, level))
+        return self._of_modes(self.along_rings.of_density(density, level))
 
     def _of_modes(self, modes: Floats) -> Complexes:
         backend, size = self.mesh.backend, self.degree + 1
@@ -233,7 +233,7 @@ class SphereHarmonics:
         The coefficients (degree + 1, degree + 1) are those of m ≥ 0. The function is Σ_lm c_lm Y_lm plus the conjugates
         of all terms m > 0.
         """
-        return self._along_rings.synthesis(*self._modes(coefficients[None]))
+        return self.along_rings.synthesis(*self._modes(coefficients[None]))
 
     def vectors(self, sets: Complexes) -> tuple[Floats, Floats]:
         """Return a function and a vector field at the cell centers from their harmonic coefficients.
@@ -250,21 +250,20 @@ class SphereHarmonics:
         vectors : (cells, 3) array
             The vectors.
         """
-        return self._along_rings.vectors(*self._modes(sets))
+        return self.along_rings.vectors(*self._modes(sets))
 
-    def gradient(
-        self, coefficients: Complexes, multipliers: Floats, uniform: Floats | None = None
-    ) -> tuple[Floats, Floats]:
-        """Return f and the vectors ∇p + x r at the cell centers x, for functions f, p and r given by coefficients.
+    def gradient(self, modes: Floats, multipliers: Floats, uniform: Floats | None = None) -> tuple[Floats, Floats]:
+        """Return f and the vectors ∇p + x r at the cell centers x, for convolutions f, p and r of one function.
 
         Parameters
         ----------
-        coefficients : (degree + 1, degree + 1) complex array
-            Harmonic coefficients c. Those of f, p and r are c times their own multiplier of each degree.
+        modes : (4, degree + 1, half) array
+            Azimuthal modes of the function's masses, as the analysis of ``along_rings`` returns them.
         multipliers : (2 or 3, degree + 1) array
-            Multipliers of f, p and r; without the last row r = 0. The highest degree of p must vanish.
+            Factors of the function's harmonic coefficients of each degree in f, p and r; without the last row r = 0.
+            The highest degree of p must vanish.
         uniform : float or () array, optional
-            Uniform function that is added to the function with coefficients c.
+            Uniform function that is added to the function.
 
         Returns
         -------
@@ -273,25 +272,25 @@ class SphereHarmonics:
         vectors : (cells, 3) array
             The vectors ∇p + x r.
         """
-        values, (east, north), along = self._gradient(coefficients, multipliers, uniform)
+        values, (east, north), along = self._gradient(modes, multipliers, uniform)
         centers, backend = self.mesh.centers, self.mesh.backend
         vectors: Floats = backend.empty(centers.shape, centers.dtype)
         backend.launch(backend.gradient_to_vectors, len(values), centers, east, north, along, vectors)
         return values, vectors
 
     def gradient_along_rings(
-        self, coefficients: Complexes, multipliers: Floats, uniform: Floats | None = None
+        self, modes: Floats, multipliers: Floats, uniform: Floats | None = None
     ) -> tuple[Floats, Floats]:
-        """Return f and the east and north components of ∇p at the cell centers, for f and p given by coefficients.
+        """Return f and the east and north components of ∇p at the cell centers, for convolutions f and p of functions.
 
         Parameters
         ----------
-        coefficients : (..., degree + 1, degree + 1) complex array
-            Coefficients, of at most three dimensions.
+        modes : (..., 4, degree + 1, half) array
+            Azimuthal modes of the masses of one function, or of several.
         multipliers : (2, degree + 1) array
             Multipliers of f and p as in :meth:`gradient`.
         uniform : (...) array, optional
-            Uniform functions that are added to the functions with these coefficients.
+            Uniform functions that are added to the functions.
 
         Returns
         -------
@@ -300,27 +299,40 @@ class SphereHarmonics:
         components : (2, ..., cells) array
             The components of ∇p.
         """
-        return self._gradient(coefficients, multipliers, uniform)[:2]
+        return self._gradient(modes, multipliers, uniform)[:2]
 
-    def _gradient(
-        self, coefficients: Complexes, multipliers: Floats, uniform: Floats | None
-    ) -> tuple[Floats, Floats, Floats]:
-        return self._along_rings.gradient(*self._modes(zonal_sets(coefficients, multipliers, uniform)))
+    def _gradient(self, modes: Floats, multipliers: Floats, uniform: Floats | None) -> tuple[Floats, Floats, Floats]:
+        backend, size, shape = self.mesh.backend, self.degree + 1, modes.shape[:-3]
+        modes = modes.reshape(-1, *modes.shape[-3:])
+        rows, sets = len(modes), len(multipliers) + 1
+        levels = backend.zeros(rows) if uniform is None else backend.xp.reshape(uniform, -1)
+        coefficients, of_sets = (backend.empty((count, size, size), complex) for count in (rows, rows * sets))
+        found = self._empty_modes(rows * sets)
+        work = rows * self._analysis_work + self._synthesis_work(found[0])
+        backend.launch(
+            backend.zonal_modes, work, *self._north, modes, levels, multipliers,
+            *sine_derivative_factors(size, backend), self._mirror, coefficients, of_sets, *found,
+        )  # fmt: skip
+        return self.along_rings.gradient(*(each.reshape(*shape, sets, *each.shape[1:]) for each in found))
 
     def _modes(self, sets: Complexes) -> tuple[Floats, Floats]:
         """Return the azimuthal modes along each ring of functions with harmonic coefficients ``sets``.
 
-        Real and imaginary parts of the modes are (..., degree + 1, rings), of coefficients
-        (..., degree + 1, degree + 1).
+        Real and imaginary parts of the modes are (sets, degree + 1, rings), of coefficients
+        (sets, degree + 1, degree + 1).
         """
-        backend, size = self.mesh.backend, self.degree + 1
-        shape = (*sets.shape[:-2], size, len(self.mesh.ring_cells))
-        re, im = backend.empty(shape), backend.empty(shape)
-        work = re.size * self.degree // (4 * PRODUCTS)  # l ≥ m, half of the rings, several sets at a time
-        flat = (each.reshape(-1, *each.shape[-2:]) for each in (re, im))
-        sets = sets.reshape(-1, size, size)
-        backend.launch(backend.legendre_synthesis, work, *self._north, sets, self._mirror, *flat)
-        return re, im
+        backend, found = self.mesh.backend, self._empty_modes(len(sets))
+        work = self._synthesis_work(found[0])
+        backend.launch(backend.legendre_synthesis, work, *self._north, sets, self._mirror, *found)
+        return found
+
+    def _empty_modes(self, sets: int) -> tuple[Floats, Floats]:
+        """Return two new arrays (sets, degree + 1, rings), for real and imaginary parts of azimuthal modes."""
+        shape, empty = (sets, self.degree + 1, len(self.mesh.ring_cells)), self.mesh.backend.empty
+        return empty(shape), empty(shape)
+
+    def _synthesis_work(self, modes: Floats) -> int:
+        return modes.size * self.degree // (4 * PRODUCTS)  # l ≥ m, half of the rings, several sets at a time
 
     def power(self, masses: Floats) -> Floats:
         """Return the mean square of each degree of ρ/ρ̄ (..., degree + 1), for the density ρ of masses (..., cells).
@@ -328,29 +340,12 @@ class SphereHarmonics:
         The mean square is 4π Σ_m |c_lm|² over all m from −l to l, with the coefficients c of :meth:`analysis`. ρ̄ is
         the uniform density; the sum of the masses is 1.
         """
-        backend, modes = self.mesh.backend, self._along_rings.analysis(masses.reshape(-1, self.mesh.cells))
+        backend, modes = self.mesh.backend, self.along_rings.analysis(masses.reshape(-1, self.mesh.cells))
         squares = backend.empty((len(modes), self.degree + 1, self.degree + 1))
         work, none = len(modes) * self._analysis_work, backend.empty((0, 0, 0), complex)
         backend.launch(backend.legendre_analysis, work, *self._north, modes, none, squares)
         power: Floats = 4 * np.pi * squares.sum(axis=1)
         return power.reshape(*masses.shape[:-1], -1)
-
-
-def zonal_sets(coefficients: Complexes, multipliers: Floats, uniform: Floats | None = None) -> Complexes:
-    """Return the coefficients (..., 3 or 4, l, m) of convolutions f, p and r of a function, and of sin θ ∂p/∂θ.
-
-    A convolution multiplies the harmonic ``coefficients`` (..., l, m) of the function by a kernel's multiplier of
-    degree l. The order of the results is f, sin θ ∂p/∂θ, p and r. The rows of ``multipliers`` (2 or 3, degrees) are
-    those of f, p and, if there is a third row, r. The highest degree of p must vanish. ``uniform`` (...) are constant
-    functions that are added to the function.
-    """
-    backend, size, shape = backend_for(coefficients), coefficients.shape[-1], coefficients.shape[:-2]
-    rows = coefficients.reshape(-1, size, size)
-    sets: Complexes = backend.empty((len(rows), len(multipliers) + 1, size, size), complex)
-    levels = backend.zeros(len(rows)) if uniform is None else backend.xp.reshape(uniform, -1)
-    factors = sine_derivative_factors(size, backend)
-    backend.launch(backend.zonal_sets, rows.size, rows, levels, multipliers, *factors, sets)
-    return sets.reshape(*shape, *sets.shape[1:])
 
 
 @lru_cache(maxsize=8)

@@ -250,7 +250,7 @@ class SphereZonal:
 
         K, G and R are functions of ⟨x_i, x_j⟩ at the cell centers x. Without R the vectors are tangent to the sphere.
         """
-        return self._harmonics.gradient(self._harmonics.analysis(masses), self._multipliers)
+        return self._harmonics.gradient(self._harmonics.along_rings.analysis(masses), self._multipliers)
 
     def of_density(self, density: Floats, uniform: Floats) -> tuple[Floats, Floats]:
         """Return Σ_j K w_j (cells,) and the vectors ∇Σ_j G w_j + x_i Σ_j R w_j (cells, 3) of a density, w = ρ V.
@@ -258,8 +258,8 @@ class SphereZonal:
         K, G and R are functions of ⟨x_i, x_j⟩ at the cell centers x; V are the cell volumes, ρ (cells,) the density.
         The part ``uniform`` () of the density is summed in closed form.
         """
-        coefficients = self._harmonics.of_density(density, uniform)
-        return self._harmonics.gradient(coefficients, self._multipliers, uniform)
+        modes = self._harmonics.along_rings.of_density(density, uniform)
+        return self._harmonics.gradient(modes, self._multipliers, uniform)
 
     def along_rings(self, density: Floats, uniform: Floats) -> tuple[Floats, Floats]:
         """Return Σ_j K w_j and the components east and north of ∇Σ_j G w_j for a density.
@@ -280,8 +280,8 @@ class SphereZonal:
         components : (2, cells) or (2, rows, cells) array
             The components of the gradient.
         """
-        coefficients = self._harmonics.of_density(density, uniform)
-        return self._harmonics.gradient_along_rings(coefficients, self._multipliers[:2], uniform)
+        modes = self._harmonics.along_rings.of_density(density, uniform)
+        return self._harmonics.gradient_along_rings(modes, self._multipliers[:2], uniform)
 
 
 def zonal_operator(mesh: Mesh, value: Floats, gradient: Floats, radial: Floats | None = None) -> ZonalOperator:

@@ -13,7 +13,7 @@ from meanfield.model.attention import Attention
 from meanfield.model.heads import Head
 from solvers.backends import Backend, cpu
 from solvers.backends.cpu import launching as cpu_launching
-from solvers.backends.gpu import launching
+from solvers.backends.gpu import launching, legendre
 from solvers.mesh.interval import from_edges
 from solvers.mesh.mesh import circle, sphere
 from solvers.remap.push_forward import PushForward
@@ -227,11 +227,13 @@ def test_pieces_land_in_any_number_of_turns(calls, monkeypatch):
         assert difference(expected[-1][1], found[-1][1]) < EQUAL
 
 
-def test_rings_are_added_up_in_any_number_of_parts(calls, monkeypatch):
-    """Many degrees give few parts, which fit into memory, and each part sums several groups of rings."""
-    monkeypatch.setattr("solvers.backends.gpu.legendre.RINGS_TOGETHER", 2)
-    monkeypatch.setattr("solvers.backends.gpu.legendre.MAX_NUMBERS", 1)
-    arrays, _ = run_on_both(*next(call for call in calls if call[0] == "legendre_analysis"))
+def test_threads_add_more_than_one_group_of_rings():
+    """A thread of a transform of many rings adds several groups of them."""
+    half, random = legendre.LANES * legendre.RINGS_TOGETHER + 3, np.random.default_rng(0)
+    theta = (np.arange(half) + 0.5) * np.pi / (2 * half)
+    modes, coefficients = random.standard_normal((1, 4, 6, half)), np.zeros((1, 6, 6), complex)
+    arguments = (np.cos(theta), np.sin(theta), modes, coefficients, np.empty((0, 0, 0)))
+    arrays, _ = run_on_both("legendre_analysis", 1, arguments)
     assert max(difference(here, there) for here, there in arrays) < EQUAL
 
 

@@ -3,7 +3,6 @@
 A device's arrays are counted as stand-ins while kernels do nothing: the sizes do not depend on the values.
 """
 
-import sys
 import tracemalloc
 import weakref
 from importlib import import_module
@@ -12,6 +11,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 from support.device import SIMULATED, gpu
+from support.idle import replace_kernels
 from support.stand_in import StandIn
 
 from meanfield.equation import Velocity, mean_field_equation
@@ -73,11 +73,7 @@ def counted(monkeypatch):
         count.see(self.held)
 
     monkeypatch.setattr(StandIn, "__init__", seen)
-    instead = {"run": lambda *arguments: None, "empty": lambda shape, dtype=float: StandIn(np.ones(shape, dtype))}
-    for name, module in list(sys.modules.items()):
-        for what, other in instead.items():
-            if name.startswith("solvers.backends.gpu") and hasattr(module, what):
-                monkeypatch.setattr(module, what, other)
+    replace_kernels(monkeypatch)
     return count
 
 

@@ -7,7 +7,7 @@ import pytest
 from scipy.special import assoc_legendre_p_all
 
 from solvers.backends.cpu.rings.legendre import RINGS as TOGETHER
-from solvers.backends.cpu.rings.legendre import legendre_analysis, legendre_synthesis
+from solvers.backends.cpu.rings.legendre import legendre_analysis, legendre_synthesis, zonal_modes
 from solvers.mesh.mesh import Floats
 
 RINGS = [1, 2, 7, 2 * TOGETHER - 1, 2 * TOGETHER, 2 * TOGETHER + 1, 5 * TOGETHER]
@@ -75,3 +75,21 @@ def test_synthesis(rings: int, degree: int, sets: int) -> None:
     expected = np.einsum("slm,lmr->smr", coefficients, functions(degree, whole))
     assert np.array_equal(found[0], found[1])
     np.testing.assert_allclose(found[0, 0] + 1j * found[0, 1], expected, rtol=0, atol=1e-13 * (degree + 1))
+
+
+@pytest.mark.parametrize("kernels", [2, 3])
+def test_orders_of_a_convolution_are_independent(kernels: int) -> None:
+    """Three workers with orders of their own find the same bits as one."""
+    degrees, random, theta = 12, np.random.default_rng(kernels), northern(9)
+    modes, factors = random.standard_normal((2, 4, degrees, len(theta))), random.random((2, degrees - 1, degrees))
+    mirror, multipliers = np.arange(9)[::-1][: len(theta)].copy(), random.random((kernels, degrees))
+    results = []
+    for workers in (1, 3):
+        work = (np.full((rows, degrees, degrees), np.nan + 0j) for rows in (2, 2 * kernels + 2))
+        found = np.full((2, 2 * kernels + 2, degrees, 9), np.nan)
+        arguments = (np.cos(theta), np.sin(theta), modes, np.ones(2), multipliers, *factors, mirror, *work, *found)
+        for worker in range(workers):
+            zonal_modes(worker, workers, *arguments)
+        results.append(found)
+    assert np.isfinite(results[0]).all()
+    assert np.array_equal(*results)

@@ -53,9 +53,9 @@ from .push_forward import fill_corners, reconstruct_density, stretch_factors
 from .remapping import REMAP_PARTS, remap_on_curve, remap_on_sphere
 from .rings.bands import flux_in_bands, join_bands, plan_bands
 from .rings.divergence import divergence_on_rings, outflow_rates_on_rings
-from .rings.legendre import legendre_analysis, legendre_synthesis
+from .rings.legendre import legendre_analysis, legendre_synthesis, zonal_modes
 from .rings.sums import ring_analysis, ring_functions, ring_synthesis, wave_table
-from .rings.transform import apply_blocks, fold_rings, gradient_to_vectors, unfold_rings, zonal_sets
+from .rings.transform import apply_blocks, fold_rings, gradient_to_vectors, unfold_rings
 from .rings.transport import local_components, outgoing_flux_on_rings, reconstruct_on_rings
 from .systems import exponential_sums_of_systems
 from .transport import divergence, outflow_rates

@@ -20,7 +20,7 @@ from .arrays import (
 )
 from .cells import apply_matrix, persistent_basins, sums_at
 from .launching import WORKERS, launch
-from .legendre import legendre_analysis, legendre_synthesis
+from .legendre import legendre_analysis, legendre_synthesis, zonal_modes
 from .pairwise import (
     PAIR_BYTES,
     PAIR_SOURCES,
@@ -67,6 +67,5 @@ from .shared import (
     stretch_factors,
     values_at_faces,
     vectors_at_faces,
-    zonal_sets,
 )
 from .tridiagonal import solve_tridiagonal

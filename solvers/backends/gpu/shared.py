@@ -47,4 +47,3 @@ locate_on_sphere = on_grid(locating.locate_on_sphere)
 
 apply_blocks = on_grid(transform.apply_blocks)
 gradient_to_vectors = on_grid(transform.gradient_to_vectors)
-zonal_sets = on_grid(transform.zonal_sets)

@@ -1,4 +1,4 @@
-"""Legendre transforms over rings of latitude: sums of associated Legendre functions, and their transpose.
+"""Legendre transforms over rings of latitude: sums of associated Legendre functions, their transpose, and convolutions.
 
 P̄_lm is computed for PAIRS of degrees at RINGS rings at a time, which stay in a core's fastest cache. A pair has one
 degree that is even about the equator, and one that is odd.
@@ -6,14 +6,30 @@ degree that is even about the equator, and one that is odd.
 
 import numpy as np
 
+from ...sizes import ROOT_OF_AREA
 from ..caching import compiled
 from ..launching import inline
 from ..product import add_rows
+from .sides import helper
 
 RINGS, PAIRS = 64, 8
 NEGLIGIBLE = 1e-290  # smaller P̄_mm are set to 0, since subnormal numbers slow a processor down
 
 _kernel = compiled(fastmath={"contract", "reassoc"})
+
+
+@inline
+def _orders_of(worker, workers, degrees):
+    """Return the first order m and the last + 1 of one worker; each worker has about as many pairs l ≥ m.
+
+    Neighboring orders belong to one worker, so that no two workers write to one cache line.
+    """
+    first, last = 0, 0
+    for m in range(degrees):
+        owner = m * (2 * degrees - m + 1) * workers // (degrees * (degrees + 1))
+        first += owner < worker
+        last += owner <= worker
+    return first, last
 
 
 @inline
@@ -107,10 +123,11 @@ def legendre_analysis(worker, workers, cosine, sine, modes, coefficients, square
     roots, steps, diagonal = _roots(degrees), np.empty((degrees + 1, 2)), np.empty(half)
     here, before, legendre = np.empty(RINGS), np.empty(RINGS), np.empty((PAIRS, 2 * RINGS))
     found = np.empty((rows, degrees + 1, 2))
-    for m in range(degrees):
+    first_order, stop = _orders_of(worker, workers, degrees)
+    for m in range(stop):
         _advance_order(m, sine, diagonal)
-        if m * (2 * degrees - m + 1) * workers // (degrees * (degrees + 1)) != worker:
-            continue  # neighboring orders belong to one worker, so that no two workers write to one cache line
+        if m < first_order:
+            continue
         pairs = (degrees - m + 1) // 2
         _find_steps(m, pairs, roots, steps)
         found[:, : 2 * pairs] = 0.0
@@ -143,9 +160,10 @@ def legendre_synthesis(worker, workers, cosine, sine, coefficients, mirror, mode
     roots, steps, diagonal = _roots(degrees), np.empty((degrees + 1, 2)), np.empty(half)
     here, before, legendre = np.empty(RINGS), np.empty(RINGS), np.empty((PAIRS, 2 * RINGS))
     factors, sums = np.empty((sets, 2, 2, degrees // 2 + 1)), np.empty((sets, 2, 2, RINGS))  # re and im, even and odd
-    for m in range(degrees):
+    first_order, stop = _orders_of(worker, workers, degrees)
+    for m in range(stop):
         _advance_order(m, sine, diagonal)
-        if m % workers != worker:
+        if m < first_order:
             continue
         pairs = (degrees - m + 1) // 2
         _find_steps(m, pairs, roots, steps)
@@ -171,3 +189,55 @@ def legendre_synthesis(worker, workers, cosine, sine, coefficients, mirror, mode
                     modes_im[s, m, south] = sums[s, 1, 0, r] - sums[s, 1, 1, r]
                     modes_re[s, m, north] = sums[s, 0, 0, r] + sums[s, 0, 1, r]
                     modes_im[s, m, north] = sums[s, 1, 0, r] + sums[s, 1, 1, r]
+
+
+@helper
+def set_convolutions(row, l, first, stop, coefficients, uniform, multipliers, below, above, sets):
+    """Compute the coefficients of degree l and orders ``first`` to ``stop`` − 1 of the sets of a row.
+
+    For the other arguments see :func:`zonal_modes`. Coefficients of orders m > l are not read.
+    """
+    k, kinds, degrees = row * (len(multipliers) + 1), len(multipliers), coefficients.shape[1]
+    up = multipliers[1, l - 1] if l > 0 else 0.0
+    down = multipliers[1, l + 1] if l + 1 < degrees else 0.0
+    for m in range(first, min(stop, l + 1)):
+        value, re, im = coefficients[row, l, m], 0.0, 0.0
+        if l == 0:
+            value += ROOT_OF_AREA * uniform[row]
+        if l > m:
+            factor, before = up * below[l - 1, m], coefficients[row, l - 1, m]
+            re, im = factor * before.real, factor * before.imag
+        if l + 1 < degrees:
+            factor, after = down * above[l, m], coefficients[row, l + 1, m]
+            re, im = re - factor * after.real, im - factor * after.imag
+        sets[k, l, m] = complex(multipliers[0, l] * value.real, multipliers[0, l] * value.imag)
+        sets[k + 1, l, m] = complex(re, im)
+        sets[k + 2, l, m] = complex(multipliers[1, l] * value.real, multipliers[1, l] * value.imag)
+        if kinds > 2:
+            sets[k + 3, l, m] = complex(multipliers[2, l] * value.real, multipliers[2, l] * value.imag)
+
+
+@_kernel
+def zonal_modes(
+    worker, workers, cosine, sine, modes, uniform, multipliers, below, above, mirror, coefficients, sets, modes_re,
+    modes_im,
+):  # fmt: skip
+    """Compute azimuthal modes of convolutions f, p and r of functions with three kernels, and of sin θ ∂p/∂θ.
+
+    A convolution multiplies the harmonic coefficients of degree l by the kernel's multiplier of degree l. The results
+    are those of f, sin θ ∂p/∂θ, p and, if there is a third kernel, r. Every order is independent of all others.
+
+    modes               (rows, 4, L + 1, half) of the functions, as in :func:`legendre_analysis`
+    uniform             (rows,) constant functions that are added; their only harmonic coefficient is [0, 0]
+    multipliers         (2 or 3, L + 1) of f, p and r; the highest degree of p must vanish
+    below, above        factors of sin θ ∂/∂θ, see :func:`solvers.transforms.harmonics.sine_derivative_factors`
+    coefficients        (rows, L + 1, L + 1) work space
+    sets                (rows · (3 or 4), L + 1, L + 1) work space
+    modes_re, modes_im  (rows · (3 or 4), L + 1, rings) out, as in :func:`legendre_synthesis`
+    """
+    legendre_analysis(worker, workers, cosine, sine, modes, coefficients, np.empty((0, 0, 0)))
+    first, stop = _orders_of(worker, workers, coefficients.shape[1])
+    for row in range(len(coefficients)):
+        for l in range(first, coefficients.shape[1]):
+            set_convolutions(row, l, first, stop, coefficients, uniform, multipliers, below, above, sets)
+    legendre_synthesis(worker, workers, cosine, sine, sets, mirror, modes_re, modes_im)

@@ -2,7 +2,6 @@
 
 import numpy as np
 
-from ...sizes import ROOT_OF_AREA
 from ..caching import compiled
 from ..launching import index, kernel, share
 
@@ -49,43 +48,6 @@ def fold_rings(worker, workers, modes_re, modes_im, cells, first_ring, by_order,
                 spectrum[r, k] += value
             if m > 0 and 2 * opposite <= cells:
                 spectrum[r, opposite] += np.conj(value)
-
-
-@kernel
-def zonal_sets(worker, workers, coefficients, uniform, multipliers, below, above, sets):
-    """Compute harmonic coefficients of convolutions f, p and r of one function with three kernels, and of sin θ ∂p/∂θ.
-
-    A convolution multiplies the ``coefficients`` (rows, l, m) of degree l by the kernel's multiplier of degree l. The
-    results are the coefficients of f, sin θ ∂p/∂θ, p and, if there is a third kernel, r.
-
-    uniform         (rows,) constant functions that are added to the function; their only coefficient is [0, 0]
-    multipliers     (2 or 3, degrees) of f, p and r; the highest degree of p must vanish
-    below, above    factors of sin θ ∂/∂θ, see :func:`solvers.transforms.harmonics.sine_derivative_factors`
-    sets            (rows, 3 or 4, l, m) out
-    """
-    degrees = coefficients.shape[1]
-    first, last = share(worker, workers, coefficients.size)
-    row, l, m = first // (degrees * degrees), first // degrees % degrees, first % degrees
-    for _ in range(first, last):
-        value, re, im = coefficients[row, l, m], 0.0, 0.0
-        if l == 0 and m == 0:
-            value += ROOT_OF_AREA * uniform[row]
-        if l > 0:  # the factor of [0, 0] is 0
-            up, before = below[l - 1, m] * multipliers[1, l - 1], coefficients[row, l - 1, m]
-            re, im = up * before.real, up * before.imag
-        if l + 1 < degrees:
-            down, after = above[l, m] * multipliers[1, l + 1], coefficients[row, l + 1, m]
-            re, im = re - down * after.real, im - down * after.imag
-        sets[row, 0, l, m] = complex(multipliers[0, l] * value.real, multipliers[0, l] * value.imag)
-        sets[row, 1, l, m] = complex(re, im)
-        sets[row, 2, l, m] = complex(multipliers[1, l] * value.real, multipliers[1, l] * value.imag)
-        if sets.shape[1] > 3:
-            sets[row, 3, l, m] = complex(multipliers[2, l] * value.real, multipliers[2, l] * value.imag)
-        m += 1  # divisions would dominate the time
-        if m == degrees:
-            l, m = l + 1, 0
-            if l == degrees:
-                row, l = row + 1, 0
 
 
 @kernel
