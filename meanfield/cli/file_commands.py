@@ -63,9 +63,9 @@ def plot(options: argparse.Namespace) -> int:
         print(plot_sweep(options.file, figure))
     elif of_study:
         from meanfield.figures.saving import figure_target, save
-        from meanfield.transformer.stored import load_outcome
+        from meanfield.transformer.stored import draw_stored
 
-        print(save(load_outcome(options.file).plot(), figure_target(figure)))
+        print(save(draw_stored(options.file), figure_target(figure)))
     else:
         from meanfield.figures.figure import plot as draw
 

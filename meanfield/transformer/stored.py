@@ -16,6 +16,7 @@ from solvers.io.schema import DAMAGE
 
 if TYPE_CHECKING:
     import h5py
+    from matplotlib.figure import Figure
 
 MODULES = {  # modules with the functions summary and draw, by experiment
     "information": "experiments.information_flow",
@@ -50,6 +51,18 @@ def load_outcome(path: str | Path) -> Outcome:
     require_torch()
     module = import_module(f"meanfield.transformer.{MODULES[name]}")
     return Outcome(arrays, module.summary, module.draw, attributes.get("title", ""), attributes)
+
+
+def draw_stored(path: str | Path) -> Figure:
+    """Return the figure of an experiment, or of ``fit``, from the file that its command has written.
+
+    Raises the errors of ``load_outcome``, and FileError for a file without an array that the figure needs.
+    """
+    outcome = load_outcome(path)
+    try:
+        return outcome.plot()
+    except DAMAGE as error:
+        raise FileError(f"{path}: is damaged ({error})") from None
 
 
 def _read_array(name: str, dataset: h5py.Dataset) -> Labelled:

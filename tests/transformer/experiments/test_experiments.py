@@ -600,6 +600,7 @@ def test_files_that_cannot_be_drawn_again_are_refused_in_a_line(tmp_path, capsys
     options = ["plot", str(path), "--dpi", "100"]
     for attributes, arguments, expected in (
         ({}, options[:2], f"{path}: expected a run, the index of a sweep, or an experiment"),
+        ({"experiment": "scaling"}, options[:2], f"{path}: is damaged ('entropy')"),
         ({"experiment": "scaling"}, options, f"{path}: is the file of an experiment, which is drawn without options"),
     ):
         write_labelled(path, {"cosine": Labelled(("layer",), [0.1, 0.2])}, attributes)
