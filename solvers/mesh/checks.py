@@ -41,6 +41,11 @@ def as_floats(name: str, array: Any) -> Any:
     return found if found.dtype in (np.float32, np.float64) else found.astype(np.float64)
 
 
+def as_numbers(values: Any) -> Any:
+    """Return numbers as an array of complex128 if they are complex, else of float64."""
+    return np.asarray(values, dtype=np.complex128 if np.iscomplexobj(values) else np.float64)
+
+
 def check_array(name: str, array: Any, shape: tuple[int, ...], rows: str = "cells", kinds: str = "f") -> None:
     """Raise TypeError unless ``array`` holds floating-point numbers, ValueError unless its shape is ``shape``.
 

@@ -338,10 +338,10 @@ class Mesh:
         True
         """
         from .calculus import divergence
-        from .checks import check_unmasked
+        from .checks import as_numbers, check_unmasked
 
         check_unmasked("v", v)
-        vectors = np.moveaxis(np.asarray(v, dtype=np.float64), -1, 0)
+        vectors = np.moveaxis(as_numbers(v), -1, 0)
         if len(vectors) != self.ambient_dimension:
             raise ValueError(f"v of shape {np.shape(v)}: expected (..., {self.cells}, {self.ambient_dimension})")
         return divergence(self, np.moveaxis(self._field("v", vectors), 0, -1))
@@ -413,10 +413,10 @@ class Mesh:
 
     def _field(self, name: str, u: npt.ArrayLike) -> Floats:
         """Return fields (…, cells) as numbers; ``name`` is that of the argument, for the message."""
-        from .checks import check_unmasked
+        from .checks import as_numbers, check_unmasked
 
         check_unmasked(name, u)
-        values = np.asarray(u, dtype=np.float64)
+        values: Floats = as_numbers(u)
         if values.ndim == 0 or values.shape[-1] != self.cells:
             raise ValueError(f"{name} of shape {np.shape(u)}: expected {self.cells} cells")
         return values

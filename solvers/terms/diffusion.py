@@ -31,6 +31,7 @@ from .operators import (
     add_at,
     diffusion_source,
     has_cubics,
+    is_complex_number,
     links_matrix,
     two_point_rates,
 )
@@ -116,7 +117,7 @@ class Diffusion:
         each = [_coefficient_at_centers(mesh, one) for one in (D if isinstance(D, (list, tuple)) else [D])]
         for coefficient in each:
             _check_coefficient(mesh, coefficient)
-        self.is_complex = any(map(np.iscomplexobj, each))
+        self.is_complex = any(map(is_complex_number, each))
         if self.is_complex and nonnegative:
             raise ValueError("nonnegative = True: expected a real diffusion coefficient")
         self.mesh, self.nonnegative, self._seen = mesh, nonnegative, False
@@ -533,11 +534,13 @@ def _coefficient_at_centers(mesh: Mesh, D: Any) -> Any:
 
 
 def _check_coefficient(mesh: Mesh, D: Any) -> None:
-    check_reals("diffusion coefficient", D, kinds="fiub" if shape_of(D) else "fiubc")
-    if not shape_of(D):
-        if np.iscomplexobj(D) and not (D.real >= 0 and np.isfinite(D)):
+    check_reals("diffusion coefficient", D, kinds="fiubc" if is_complex_number(D) else "fiub")
+    if is_complex_number(D):
+        if not (D.real >= 0 and np.isfinite(D)):
             raise ValueError(f"diffusion coefficient = {D}: expected a finite number of a real part >= 0")
-        check_number("diffusion coefficient", float(D.real) if np.iscomplexobj(D) else float(D))
+        return
+    if not shape_of(D):
+        check_number("diffusion coefficient", float(D))
         return
     d = mesh.centers.shape[1]
     if shape_of(D) not in ((mesh.cells,), (d, d), (mesh.cells, d, d)):

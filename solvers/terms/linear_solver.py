@@ -124,7 +124,9 @@ def _eigen(matrix: Floats) -> tuple[Floats, Floats]:
 
 
 def _apply_along_axes(matrices: list[Floats], values: Floats) -> Floats:
-    """Return an array with one matrix applied along each of its axes, the first matrix along the first axis."""
+    """Return an array with one real matrix applied along each of its axes, the first matrix along the first axis."""
+    if values.dtype.kind == "c":
+        return _apply_along_axes(matrices, values.real) + 1j * _apply_along_axes(matrices, values.imag)
     for matrix in matrices:  # the contracted first axis becomes the last
         values = np.tensordot(values, matrix, axes=(0, 1))
     return values

@@ -48,7 +48,7 @@ class FaceOperator:
         self.mesh, self._parts = mesh, parts
         backend, volumes = mesh.backend, mesh.on_host.volumes
         is_number = not shape_of(D)
-        self.coefficient: Any = as_number(D) if is_number else 1.0
+        self.coefficient: Any = _number(D) if is_number else 1.0
         conductances = np.asarray(mesh.face_conductances(), dtype=np.float64)
         if not is_number:
             of_cells: Any = D
@@ -113,7 +113,7 @@ class TensorOperator:
         self.coefficient: Any = 1.0
         given: Any = D
         if not shape_of(D):
-            self.coefficient, given = as_number(given), np.ones(mesh.cells)
+            self.coefficient, given = _number(given), np.ones(mesh.cells)
         is_number, host = not shape_of(D), mesh.on_host
         D = np.asarray(mesh.backend.to_host(given), dtype=np.float64)
         if D.ndim == 1:
@@ -144,9 +144,13 @@ class TensorOperator:
         return _without(coo_matrix(entries, (cells, cells)).tocsr(), self.mesh, self._decay)
 
 
-def as_number(D: Any) -> complex:
-    """Return a number as a float, or as a complex number if it has that type."""
-    return complex(D) if np.iscomplexobj(D) else float(D)
+def _number(D: Any) -> complex:
+    return complex(D) if is_complex_number(D) else float(D)
+
+
+def is_complex_number(D: Any) -> bool:
+    """Return whether a coefficient is one complex number; arrays of complex numbers are refused elsewhere."""
+    return isinstance(D, complex | np.complexfloating)
 
 
 def links_matrix(mesh: Mesh, ahead: Floats, back: Floats | None = None) -> Any:

@@ -10,7 +10,7 @@ from typing import Any
 
 import numpy as np
 
-from ..mesh.checks import check_reals
+from ..mesh.checks import as_numbers, check_reals
 from ..mesh.mesh import Floats, Mesh
 from ..transforms.interaction import Convolution, DenseKernel, Zonal
 from .grammar import POINTWISE, TWO_ARGUMENTS, factors, is_call, nonnegative, summands
@@ -76,7 +76,7 @@ class Tangent:
     def _scaled(self, factor: Any) -> Any:
         from scipy.sparse import diags_array
 
-        return diags_array(np.broadcast_to(_as_numbers(factor), (self.matrix.shape[0],)).copy()) @ self.matrix
+        return diags_array(np.broadcast_to(as_numbers(factor), (self.matrix.shape[0],)).copy()) @ self.matrix
 
 
 @dataclass(frozen=True, eq=False)
@@ -211,7 +211,7 @@ class _Evaluation:
             return _sum([self._divergence(sign, part) for sign, part in summands(first)])
         density = self._scalar(node.args[-1])
         density = density.value if isinstance(density, Tangent) else density
-        cells = np.broadcast_to(_as_numbers(density), (self.evaluator.mesh.cells,))
+        cells = np.broadcast_to(as_numbers(density), (self.evaluator.mesh.cells,))
         if name == "integral":
             return np.dot(cells, self.evaluator.mesh.volumes)[()]
         convolution = self.evaluator.convolution(first)
@@ -237,7 +237,7 @@ class _Evaluation:
     def _apply(self, matrix: Any, value: Any) -> Any:
         if isinstance(value, Tangent):
             return value.after(matrix)
-        return matrix @ np.broadcast_to(_as_numbers(value), (self.evaluator.mesh.cells,))
+        return matrix @ np.broadcast_to(as_numbers(value), (self.evaluator.mesh.cells,))
 
     def _divergence(self, sign: float, part: ast.expr) -> Any:
         """Return the divergence of a summand: of a grad(b) by differences of two cells at each face, else by means.
@@ -290,11 +290,6 @@ class _Evaluation:
             case ast.Div():
                 return a / b
         return a**b if isinstance(a, Tangent) or isinstance(b, Tangent) else base_of(a, b) ** b
-
-
-def _as_numbers(values: Any) -> Any:
-    """Return numbers as an array of complex128 if they are complex, else of float64."""
-    return np.asarray(values, dtype=np.complex128 if np.iscomplexobj(values) else np.float64)
 
 
 def base_of(values: Any, power: Any) -> Any:

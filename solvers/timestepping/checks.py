@@ -53,7 +53,7 @@ def check_values(values: Floats, terms: Iterable[object]) -> None:
         raise ValueError(f"state.values: {lost} of {values.size} not finite: expected finite numbers")
 
 
-def as_numbers(values: Floats, is_complex: bool) -> Floats:
+def as_state(values: Floats, is_complex: bool) -> Floats:
     """Return a copy of numbers, contiguous: complex128 for complex ones or on request, else float32 or float64."""
     kind: Any = np.complex128 if is_complex or values.dtype.kind == "c" else np.float64
     return np.array(values, dtype=np.float32 if values.dtype == np.float32 and not is_complex else kind, order="C")

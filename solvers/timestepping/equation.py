@@ -17,7 +17,7 @@ from ..terms.mass import CachedSummary, mass_of
 from ..terms.source import Source
 from ..terms.stiff_sum import StiffSum
 from ..terms.term import Step, StiffTerm, Term, TimeArgumentAdapter
-from .checks import as_numbers, check_complex, check_methods, check_real
+from .checks import as_state, check_complex, check_methods, check_real
 from .control import root_mean_square
 
 if TYPE_CHECKING:
@@ -246,7 +246,7 @@ class Equation:
         values = np.asarray(u)
         if values.dtype.kind not in "fiubc":
             raise TypeError(f"u of {values.dtype}: expected numbers")
-        values = as_numbers(values, self.is_complex)
+        values = as_state(values, self.is_complex)
         check_complex("u", values, self)
         if self.mesh is not None and values.ndim == 1 and values.size != self.mesh.cells and values.size:
             if values.size % self.mesh.cells:

@@ -13,7 +13,7 @@ import numpy.typing as npt
 
 from ..mesh.checks import check_unmasked, listed_calls
 from ..mesh.mesh import Floats
-from .checks import as_numbers, check_complex, check_nonnegative, check_positive, check_tolerances, check_values
+from .checks import as_state, check_complex, check_nonnegative, check_positive, check_tolerances, check_values
 from .equation import Equation
 from .events import Event, Steadiness, SteadyState, locate
 from .integrate import Integrator, integrate
@@ -307,7 +307,7 @@ def _field(u0: npt.ArrayLike, equation: Equation) -> Floats:
     if given.dtype.kind not in "fiubc":
         what = "a function" if callable(u0) else given.dtype
         raise TypeError(f"u0 of {what}: expected numbers, one for each cell")
-    values = as_numbers(given, equation.is_complex)
+    values = as_state(given, equation.is_complex)
     check_complex("u0", values, equation)
     cells = None if equation.mesh is None else equation.mesh.cells
     if cells is not None and (values.ndim not in (1, 2) or values.shape[-1] != cells or not values.size):

@@ -207,6 +207,17 @@ def test_real_fields_with_complex_coefficients_become_complex():
         solve(Equation(None, [Source(lambda t, u: 1j * u)]), [1.0], (0.0, 1.0))
 
 
+def test_derivatives_and_integrals_of_complex_fields():
+    u, point = random_field(LINE), [[0.4]]
+    for of in (
+        LINE.gradient,
+        LINE.integrate,
+        lambda f: LINE.divergence(f[:, None]),
+        lambda f: LINE.interpolate(f, point),
+    ):
+        np.testing.assert_allclose(of(u), of(u.real) + 1j * of(u.imag), rtol=1e-12, atol=1e-12)
+
+
 def test_events_see_the_modulus():
     growth = Equation(None, [lambda t, u: (1 + 5j) * u])
     assert solve(growth, [1j], (0, 3), events=Threshold(2.0), rtol=1e-8).t[-1] == pytest.approx(np.log(2), abs=1e-7)
