@@ -84,7 +84,7 @@ def write_vtkhdf(run: Run, path: Path) -> None:
         raise FileError(f"to = 'vtkhdf': {expected}")
     if run.snapshots == 0:
         raise FileError(f"{run.path}: holds no snapshot yet")
-    if run.real_fields != run.fields:
+    if run.is_complex:
         raise FileError(
             f"{run.path}: holds complex fields; vtkhdf export supports real ones only; xarray opens the file"
         )

@@ -83,7 +83,7 @@ class RunArray(BackendArray):
     """Snapshots (time, ...) of a run, read when xarray indexes them; a copy or pickle refers to the run file."""
 
     def __init__(self, run: Run) -> None:
-        self._run, self.dtype = run, np.dtype(float)
+        self._run, self.dtype = run, np.dtype(complex if run.is_complex else float)
         self.shape = (run.snapshots, *run.snapshot_shape)
 
     def __getitem__(self, key: ExplicitIndexer) -> Any:

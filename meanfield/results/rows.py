@@ -29,7 +29,7 @@ class Snapshots(NDArrayOperatorsMixin):
     ndim : int
         Number of dimensions.
     dtype : numpy.dtype
-        Number format, float64.
+        Number format: float64, or complex128 for complex fields.
 
     Examples
     --------
@@ -46,7 +46,7 @@ class Snapshots(NDArrayOperatorsMixin):
     def __init__(self, run: Run) -> None:
         self._run = run
         self.shape: tuple[int, ...] = (run.snapshots, *run.snapshot_shape)
-        self.dtype, self.ndim = np.dtype(float), len(self.shape)
+        self.dtype, self.ndim = np.dtype(complex if run.is_complex else float), len(self.shape)
 
     def __len__(self) -> int:
         return self.shape[0]

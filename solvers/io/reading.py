@@ -190,17 +190,22 @@ class Run:
         self._expect(name in self.fields, f"holds no field {name!r}: expected one of {', '.join(self.fields)}")
         return self.density(k) if name == self.fields[0] else self._read(name, range(self.snapshots)[k], _NUMBERS)
 
-    @cached_property
+    @property
     def real_fields(self) -> tuple[str, ...]:
         """Return the names of real fields for figures: modulus and phase, "abs(u)" and "arg(u)", of a complex u.
 
         :meth:`field` accepts these names too.
         """
+        each = (f"{part}({name})" for name in self.fields for part in _PARTS)
+        return tuple(each) if self.is_complex else self.fields
+
+    @cached_property
+    def is_complex(self) -> bool:
+        """Return whether the fields are complex."""
         if not self.is_solution:
-            return self.fields
+            return False
         with self.opened() as file:
-            is_complex = dataset_of(file, self.kind).dtype.kind == "c"
-        return tuple(f"{part}({name})" for name in self.fields for part in _PARTS) if is_complex else self.fields
+            return bool(dataset_of(file, self.kind).dtype.kind == "c")
 
     def density(self, k: int) -> Floats:
         """Return the density of a snapshot, or the first of several fields.

@@ -257,8 +257,8 @@ class _Writer:
             if list(run.fields) != self._fields or set(run.diagnostics) != set(self._diagnostics):
                 raise FileError(f"{self.path}: holds {', '.join(run.fields)} and {', '.join(run.diagnostics) or 'no'}"
                                 " diagnostics: expected the recorded ones")  # fmt: skip
-            if (holds_complex := run.real_fields != run.fields) != (state.values.dtype.kind == "c"):
-                raise FileError(f"{self.path}: expected {'complex' if holds_complex else 'real'} fields, as it holds")
+            if run.is_complex != (state.values.dtype.kind == "c"):
+                raise FileError(f"{self.path}: expected {'complex' if run.is_complex else 'real'} fields, as it holds")
             snapshots, samples = (int(np.searchsorted(times, state.time)) for times in (run.times, run.sample_times))
             self._use(RunFile.append(self.path, snapshots=snapshots, samples=samples))
         elif (

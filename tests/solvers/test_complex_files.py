@@ -49,6 +49,9 @@ def test_the_run_has_real_fields_for_figures(path):
     np.testing.assert_array_equal(run.rows([2, 0])[1], start)
     assert run.diagnostics["norm"] == pytest.approx(NORM["norm"](start), abs=1e-4)
     assert verify(run).damaged == ()
+    result = pytest.importorskip("meanfield").open_run(path)
+    assert result.density.dtype == complex
+    np.testing.assert_array_equal(result.to_xarray().density[0], start)
 
 
 def test_a_complex_run_continues(path):
