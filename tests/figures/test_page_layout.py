@@ -196,7 +196,7 @@ EASIER = ("sphere", "circle", "circle, barely", "sphere, two snapshots", "partic
           "particles, space, few", *MANIFOLDS, *(f"{manifold}, log time" for manifold in MANIFOLDS))  # fmt: skip
 
 
-@pytest.mark.sampled(16)
+@pytest.mark.sampled(12)
 @pytest.mark.parametrize("name", [name for name in RUNS if name not in EASIER])
 def test_text_and_panels_stay_on_the_page_and_apart(name: str, monkeypatch: pytest.MonkeyPatch) -> None:
     figure, texts = drawn(RUNS[name](), monkeypatch)

@@ -6,4 +6,4 @@ from reliability.damage import failures
 
 
 def test_damaged_files_are_refused_or_read(tmp_path: Path) -> None:
-    assert failures(tmp_path, count=60, seed=1, each=2) == {}
+    assert failures(tmp_path, count=40, seed=1, each=2) == {}
