@@ -49,7 +49,8 @@ def refusal(text: str, *overrides: str) -> str:
 def test_defaults() -> None:
     case = parse(CIRCLE)
     assert (case.title, case.stabilizers.noise, case.attention.normalization) == ("", 0.0, "softmax")
-    assert (case.time.method, case.time.cfl) == ("ssprk3", 0.5)
+    assert (case.time.method, case.time.cfl) == ("ssprk3", 0.9)
+    assert parse(CIRCLE, ["stabilizers.noise=0.1"]).time.cfl == 0.5
     assert (case.output.snapshots, case.output.every, case.output.times) == (100, None, None)
     assert (case.output.spacing, case.output.first, case.output.samples) == ("linear", None, 400)
     assert case.output.diagnostics == (

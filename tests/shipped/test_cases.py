@@ -8,6 +8,7 @@ from shipped import test_layer, test_layer_norms, test_metastable, test_sequence
 from support import exact
 from support.shipped_runs import assert_stated, crossing, finished
 
+import meanfield as mf
 from meanfield.case.load import shipped
 from meanfield.clusters.on_cells import find_clusters
 from meanfield.shipped import shipped_texts
@@ -248,3 +249,14 @@ PROMISES = {
     "noise_below": noise_below,
     "uniform": uniform,
 }
+
+
+@pytest.mark.parametrize("name", ["flow_beta0_sphere", "merging_pair_circle"])
+def test_the_error_of_time_is_far_below_that_of_the_mesh(name):
+    """At the default ``cfl``; each error is the change by a step or a cell of less than half the length."""
+    case = mf.load_case(name, {"domain.resolution": 32, "output.samples": 50})
+    speed, short, fine = (
+        mf.simulate(one).diagnostics["speed"]
+        for one in (case, case.replace({"time.cfl": 0.2}), case.replace({"domain.resolution": 72}))
+    )
+    assert np.abs(speed - short).max() < 1e-3 * np.abs(speed - fine).max()  # 2e-3 and more with ssprk2
