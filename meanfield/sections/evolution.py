@@ -102,7 +102,10 @@ class Time(Section, frozen=True):
         "end": Key("final time, which is the depth", 40.0, unit="time"),
         "method": Key("SSP Runge–Kutta, adaptive of order 8 (particles), or explicit layers", "ssprk3"),
         "tolerance": Key("relative error of an adaptive step", 1e-9),
-        "cfl": Key("largest fraction of a cell's mass that leaves the cell in a step", 0.9),
+        "cfl": Key(
+            "largest fraction of a cell's mass that leaves it in a step; 0.9, or 0.5 with noise and for particles",
+            0.9,
+        ),
         "layers": Key("number of layers, with method = 'layers'", 12),
         "step": Key("time of a layer, and of one set of matrices of attention.file", 0.1, unit="time"),
         "stop": Key("condition that ends a run early, at a sample: a steady state, or few clusters", "steady"),
