@@ -182,6 +182,10 @@ def test_functions_of_texts():
     other = of["∂"](u) + (2 - 1j) * u.imag - np.sqrt(np.abs(v)) * (u @ mesh.volumes) + of["*"](u)
     np.testing.assert_allclose(equation.rate(0.0, np.stack([u, v])), [expected, other], atol=1e-11)
     assert equation.rate(0.0, np.ones((2, 32))).dtype == complex
+    varying = {"a": 1 + np.abs(v)}
+    real = from_text("dt(u) = div(a*grad(u))", mesh, varying)
+    found = from_text("dt(u) = div(c*grad(u))", mesh, {"c": 0.5j * varying["a"]}).rate(0.0, u)
+    np.testing.assert_allclose(found, 0.5j * (real.rate(0, u.real) + 1j * real.rate(0, u.imag)), atol=1e-11)
 
 
 @pytest.mark.parametrize("shift", [0.0, 2 - 3j])
