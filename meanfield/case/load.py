@@ -225,7 +225,7 @@ def _with_times(case: Case) -> Case:
     if time.method == "auto":
         adaptive = "adaptive" in case.domain.features and not case.stabilizers.noise and not _is_stiff(case)
         time = msgspec.structs.replace(time, method="adaptive" if adaptive else "ssprk3")
-    if not time.cfl:
+    if time.cfl is None:
         flows = not case.stabilizers.noise and "adaptive" not in case.domain.features
         time = msgspec.structs.replace(time, cfl=_CFL if flows else _SPLIT_CFL)
     if time.method == "adaptive" and time.tolerance is None:

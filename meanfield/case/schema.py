@@ -48,8 +48,8 @@ def _schema() -> dict[str, Any]:
             if (key := _describe_key(section, name)) is not None:
                 unit = {"unit": key.unit} if key.unit else {}
                 value |= {"description": key.description, "examples": [key.example], **unit}
-                if value.get("default") == value.get("exclusiveMinimum") == 0:  # not allowed: other keys determine it
-                    del value["default"]
+                if "exclusiveMinimum" in value and value.get("default") in (0, None):  # other keys determine it
+                    value.pop("default", None)
             elif _is_tag(value):
                 value |= {"description": str(section.__doc__).partition("\n")[0], "examples": value["enum"]}
     return whole

@@ -87,7 +87,7 @@ class Time(Section, frozen=True):
     end: Positive = 0.0  # 0 if not given; a parsed case has a positive end
     method: Literal["auto", "ssprk3", "ssprk2", "adaptive", "layers"] = "auto"  # auto is resolved in a parsed case
     tolerance: Annotated[float, Meta(ge=1e-13, le=1e-2)] | None = None
-    cfl: Annotated[float, Meta(gt=0, le=1)] = 0.0  # 0 if not given; a parsed case has a positive cfl
+    cfl: Annotated[float, Meta(gt=0, le=1)] = None  # type: ignore[assignment]  # resolved in a parsed case
     layers: Count | None = None
     step: Positive | None = None
     stop: Literal["steady", "clusters"] | None = None
