@@ -33,8 +33,8 @@ _MIN_COMPRESSED = 1 << 14  # bytes
 
 
 @dataclass(frozen=True, eq=False)
-class Heads:
-    """Heads of the rows of some points (runs) of a sweep: number, status, reason and wall time of each point.
+class PointOutcomes:
+    """Outcomes of some points (runs) of a sweep: number, status, reason and wall time of each point.
 
     ``counts`` are the numbers of samples of the points.
     """
@@ -46,16 +46,16 @@ class Heads:
     wall_times: Floats
     counts: Integers
 
-    def select_rows(self, rows: Any) -> Heads:
-        """Return the heads of some rows, given by a slice or an index array; a row is a point (run) of the sweep."""
-        return Heads(*(getattr(self, name)[rows] for name in self.__dataclass_fields__))
+    def select_rows(self, rows: Any) -> PointOutcomes:
+        """Return the outcomes of some rows, given by a slice or an index array; a row is a point (run) of the sweep."""
+        return PointOutcomes(*(getattr(self, name)[rows] for name in self.__dataclass_fields__))
 
 
 @dataclass(frozen=True, eq=False)
 class Columns:
-    """Results of some points (runs) of a sweep: heads, scalars (rows, ...), and tables over time (rows, samples, …)."""
+    """Results of some points (runs) of a sweep: outcomes, scalars (rows, …) and tables over time (rows, samples, …)."""
 
-    heads: Heads
+    outcomes: PointOutcomes
     scalars: Mapping[str, Floats]
     tables: Mapping[str, Floats]
 
@@ -66,7 +66,7 @@ class Columns:
     def rows(self, rows: NDArray[np.intp]) -> Columns:
         """Return the results of some rows, given by their indices; a row is a point (run) of the sweep."""
         some = [{name: values[rows] for name, values in group.items()} for group in (self.scalars, self.tables)]
-        return Columns(self.heads.select_rows(rows), *some)
+        return Columns(self.outcomes.select_rows(rows), *some)
 
 
 @dataclass(frozen=True)
@@ -118,7 +118,7 @@ def columns_of(results: Mapping[int, PointResult]) -> Columns:
     """Return the results of some points, given by their number in the sweep, as columns."""
     found = list(results.values())
     texts = [np.array([getattr(r, name) for r in found], dtype=object) for name in ("status", "reason")]
-    heads = Heads(
+    outcomes = PointOutcomes(
         np.array(list(results), dtype=np.int64),
         texts[0],
         np.array([r.exit_status for r in found], dtype=np.int64),
@@ -126,7 +126,9 @@ def columns_of(results: Mapping[int, PointResult]) -> Columns:
         np.array([r.wall_time for r in found], dtype=float),
         np.array([len(r.tables.get("time", ())) for r in found], dtype=np.int64),
     )
-    return Columns(heads, _stack_columns([scalars(r.tables) for r in found]), _stack_columns([r.tables for r in found]))
+    return Columns(
+        outcomes, _stack_columns([scalars(r.tables) for r in found]), _stack_columns([r.tables for r in found])
+    )
 
 
 def _stack_columns(rows: Sequence[Mapping[str, Floats]]) -> dict[str, Floats]:
@@ -153,21 +155,21 @@ def put(values: Floats, row: Any, smaller: Floats) -> None:
     values[(row, *(slice(length) for length in inner))] = smaller
 
 
-def write_heads(file: h5py.Group, heads: Heads) -> None:
-    """Write the heads of some points (runs), which are numbers, status, reasons and times, as datasets.
+def write_outcomes(file: h5py.Group, outcomes: PointOutcomes) -> None:
+    """Write the outcomes of some points (runs) as datasets: number, status, reason and wall time of each point.
 
     Groups for the results are created, too.
     """
     import h5py
 
-    file.create_dataset("point", data=heads.numbers)
-    for name, texts in (("status", heads.status), ("reason", heads.reasons)):
+    file.create_dataset("point", data=outcomes.numbers)
+    for name, texts in (("status", outcomes.status), ("reason", outcomes.reasons)):
         file.create_dataset(name, data=texts, dtype=h5py.string_dtype())
-    file["exit_status"] = heads.exit_status
-    file["wall_time"] = heads.wall_times
+    file["exit_status"] = outcomes.exit_status
+    file["wall_time"] = outcomes.wall_times
     file["wall_time"].attrs["units"] = "s"
     file.create_group("result")
-    file.create_group("samples")["count"] = heads.counts
+    file.create_group("samples")["count"] = outcomes.counts
 
 
 def create_columns(file: h5py.Group, count: int, shapes: Shapes, rows_at_once: int) -> None:
@@ -199,8 +201,8 @@ def _storage(count: int, shape: tuple[int, ...], rows_at_once: int) -> dict[str,
 
 def write_columns(file: h5py.Group, columns: Columns) -> None:
     """Write the results of some points (runs) into an empty HDF5 file."""
-    write_heads(file, columns.heads)
-    create_columns(file, len(columns.heads.numbers), columns.shapes(), len(columns.heads.numbers))
+    write_outcomes(file, columns.outcomes)
+    create_columns(file, len(columns.outcomes.numbers), columns.shapes(), len(columns.outcomes.numbers))
     fill_columns(file, slice(None), columns)
 
 
@@ -215,8 +217,8 @@ def fill_columns(file: h5py.Group, rows: slice, columns: Columns) -> None:
                 file[group][name][rows] = data
 
 
-def read_heads(file: h5py.Group) -> Heads:
-    """Return the heads (numbers, status, reasons, times) of all points (runs) in a file.
+def read_outcomes(file: h5py.Group) -> PointOutcomes:
+    """Return the outcomes of all points (runs) in a file: number, status, reason and wall time of each point.
 
     Raises ValueError where their lengths differ.
     """
@@ -227,7 +229,7 @@ def read_heads(file: h5py.Group) -> Heads:
                          ("samples/count", counts)):  # fmt: skip
         if np.ndim(values) != 1 or len(values) != len(numbers):
             raise ValueError(f"{name} has {np.shape(values)} values, expected {len(numbers)} points")
-    return Heads(numbers, texts[0], exits, texts[1], times, counts)
+    return PointOutcomes(numbers, texts[0], exits, texts[1], times, counts)
 
 
 def shapes_in(file: h5py.Group) -> Shapes:
@@ -239,14 +241,14 @@ def shapes_in(file: h5py.Group) -> Shapes:
     return Shapes(*found)
 
 
-def read_columns(file: h5py.Group, heads: Heads, rows: NDArray[np.intp]) -> Columns:
-    """Return the results of some points (runs) in a file by their increasing indices; ``heads`` has all its points."""
+def read_columns(file: h5py.Group, outcomes: PointOutcomes, rows: NDArray[np.intp]) -> Columns:
+    """Return the results of some points (runs) in a file; ``rows`` are their increasing indices in ``outcomes``."""
     first, last = (int(rows[0]), int(rows[-1]) + 1) if len(rows) else (0, 0)
     found: list[dict[str, Floats]] = []
     for group in ("result", "samples"):
         names = listed_columns(group_of(file, group))
         found.append({name: values_of(file, f"{group}/{name}", slice(first, last))[rows - first] for name in names})
-    return Columns(heads.select_rows(rows), *found)
+    return Columns(outcomes.select_rows(rows), *found)
 
 
 def values_of(group: h5py.Group, name: str, rows: Any = slice(None)) -> NDArray[Any]:

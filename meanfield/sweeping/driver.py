@@ -124,7 +124,7 @@ def _print_end(index: Index, sweep: Sweep, solved: int, quiet: bool) -> None:
     """Print how the sweep ended: failed points, points (runs) over the time limit, and the next command."""
     count = len(sweep.rows)
     if failed := index.failed:
-        point, reason = sweep.points[failed[0]], index.results.heads.reasons[failed[0]]
+        point, reason = sweep.points[failed[0]], index.results.outcomes.reasons[failed[0]]
         print_message(f"{len(failed)} of {count} points failed; --retry solves them again")
         print_message(f"the first, point {failed[0]} ({' '.join(point.overrides)}): {reason}")
     if index.timed_out:

@@ -64,17 +64,17 @@ class Index:
     @property
     def waiting(self) -> list[int]:
         """Return the numbers of the unsolved points (runs)."""
-        return np.flatnonzero(self.results.heads.status == WAITING).tolist()
+        return np.flatnonzero(self.results.outcomes.status == WAITING).tolist()
 
     @property
     def failed(self) -> list[int]:
         """Return the numbers of the failed points (runs)."""
-        return np.flatnonzero(self.results.heads.status == FAILED).tolist()
+        return np.flatnonzero(self.results.outcomes.status == FAILED).tolist()
 
     @property
     def timed_out(self) -> int:
         """Return the number of points (runs) that ran over the time limit."""
-        return int((self.results.heads.status == OVER_TIME).sum())
+        return int((self.results.outcomes.status == OVER_TIME).sum())
 
     def put(self, results: Mapping[int, PointResult]) -> None:
         """Store the results of some points (runs) in a file beside the index, and from time to time in the index.
@@ -189,7 +189,7 @@ def open_index(path: Path, sweep: Sweep, command: str, *, overwrite: bool, retry
     text, sources = _earlier(path, sweep)
     with _advise_on_damage(path):
         results = MergedResults(count, sources, again=(FAILED, OVER_TIME) if retry else (OVER_TIME,))
-    closed = text == sweep.text and bool((results.heads.status != WAITING).all())
+    closed = text == sweep.text and bool((results.outcomes.status != WAITING).all())
     return Index(path, sweep, command, results, closed and len(sources) == 1)
 
 

@@ -16,7 +16,7 @@ from meanfield.sweeping.columns import (
     create_columns,
     fill_columns,
     write_columns,
-    write_heads,
+    write_outcomes,
 )
 from meanfield.sweeping.scalars import axes, long_name
 from meanfield.sweeping.sources import MergedResults
@@ -43,9 +43,9 @@ def image_of_points(columns: Columns, identity: str) -> bytes:
 class Parameters:
     """Values of the keys that vary between the points of a sweep.
 
-    values    of each key (points,) numbers, or texts
-    spacings  of each key "log", "linear", "seeds" or "list"
-    manifold  of the points' domain
+    values    numbers or texts (points,), by key
+    spacings  spacing of the values, "log", "linear", "seeds" or "list", by key
+    manifold  manifold of the domain of the points
     """
 
     values: Mapping[str, NDArray[Any]]
@@ -66,7 +66,7 @@ def lay_out_index(file: h5py.File, parameters: Parameters, results: MergedResult
     """
     shapes, count = results.shapes, results.count
     _lay_out_parameters(file, parameters)
-    write_heads(file, results.heads)
+    write_outcomes(file, results.outcomes)
     rows = 1 << (max(1, _BLOCK // max(shapes.row_bytes, 1)).bit_length() - 1)
     create_columns(file, count, shapes, rows)
     for first in range(0, count, rows):

@@ -36,6 +36,7 @@ class SweepProgress:
             print_message(self._line())
 
     def _line(self) -> str:
+        """Return the line on solved and failed points, and on the elapsed and the remaining time."""
         elapsed = self._reported - self._began
         remaining = elapsed * (self._points - self._done) / (self._done - self._first)
         counts = f"{self._done} of {self._points} points, {self._failed} failed"

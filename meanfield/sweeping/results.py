@@ -56,17 +56,17 @@ class SweepResults:
     @property
     def status(self) -> Texts:
         """Return the status (points,) of each run of the sweep: "waiting", "done", "failed" or "over time"."""
-        return self.results.heads.status
+        return self.results.outcomes.status
 
     @property
     def reasons(self) -> Texts:
         """Return the reasons (points,) why runs of the sweep failed or stopped early; empty for all others."""
-        return self.results.heads.reasons
+        return self.results.outcomes.reasons
 
     @property
     def wall_times(self) -> Floats:
         """Return the wall time (points,) of each run of the sweep in seconds."""
-        return self.results.heads.wall_times
+        return self.results.outcomes.wall_times
 
     @property
     def figure(self) -> FigureChoice:
@@ -169,7 +169,7 @@ def tables_of(found: SweepResults) -> Iterator[tuple[int, Mapping[str, Floats]]]
             block = found.results.block(number, number + 1, shapes)
         except DAMAGE as error:
             raise FileError(f"{found.path}: damaged: point {number}: {reason(error)}") from error
-        count = int(block.heads.counts[0])
+        count = int(block.outcomes.counts[0])
         yield number, {name: values[0, :count] for name, values in block.tables.items()}
 
 
@@ -180,12 +180,12 @@ def read_points(path: str | Path) -> int:
     """
     found = read_sweep(path).results
     bad: list[int] = []
-    for number in np.flatnonzero(found.heads.status != WAITING).tolist():
+    for number in np.flatnonzero(found.outcomes.status != WAITING).tolist():
         try:
             found.block(number, number + 1, found.shapes)
         except DAMAGE:
             bad.append(number)
-    solved = int((found.heads.status != WAITING).sum())
+    solved = int((found.outcomes.status != WAITING).sum())
     if bad:
         good = f"parameters and scalars of {found.count} points, diagnostics of {solved - len(bad)}"
         raise FileError(f"{path}: damaged: diagnostics of points {', '.join(map(str, bad[:10]))}; valid: {good}")

@@ -11,7 +11,16 @@ from typing import TYPE_CHECKING
 import numpy as np
 from numpy.typing import NDArray
 
-from meanfield.sweeping.columns import Columns, Heads, Shapes, put, read_columns, read_heads, shapes_in, values_of
+from meanfield.sweeping.columns import (
+    Columns,
+    PointOutcomes,
+    Shapes,
+    put,
+    read_columns,
+    read_outcomes,
+    shapes_in,
+    values_of,
+)
 from solvers.io.opening import open_file, require_sound_heaps
 from solvers.io.schema import dataset_of, group_of, listed_columns
 from solvers.mesh.mesh import Floats
@@ -27,7 +36,7 @@ class ResultFile:
     """Results of points in one file: the index of a sweep, or a file of some points beside it.
 
     written   columns that have just been written to the file
-    heads     of the points of the file, without waiting points
+    outcomes  of the points of the file, without waiting points
 
     Raises the exceptions of h5py and NumPy for damage, FileError for damaged heaps of texts.
     """
@@ -35,18 +44,18 @@ class ResultFile:
     def __init__(self, path: Path, written: Columns | None = None, identity: str = "") -> None:
         self.path, self.identity = path, identity
         if written is not None:
-            self.heads = self._heads_of_file = written.heads
-            self._rows_of_file, self.shapes = np.arange(len(self.heads.numbers)), written.shapes()
+            self.outcomes = self._outcomes_of_file = written.outcomes
+            self._rows_of_file, self.shapes = np.arange(len(self.outcomes.numbers)), written.shapes()
             return
         require_sound_heaps(path)
         with self._opened() as file:
-            self._heads_of_file, self.identity = read_heads(file), str(file.attrs["identity"])
-        self._rows_of_file = np.flatnonzero(self._heads_of_file.status != WAITING)
-        self.heads = self._heads_of_file.select_rows(self._rows_of_file)
+            self._outcomes_of_file, self.identity = read_outcomes(file), str(file.attrs["identity"])
+        self._rows_of_file = np.flatnonzero(self._outcomes_of_file.status != WAITING)
+        self.outcomes = self._outcomes_of_file.select_rows(self._rows_of_file)
 
     def require_columns(self) -> None:
         """Raise ValueError unless each column of the file has a numeric row for each run, with consistent shapes."""
-        count = len(self._heads_of_file.numbers)
+        count = len(self._outcomes_of_file.numbers)
         with self._opened() as file:
             for group in ("result", "samples"):
                 for name in listed_columns(group_of(file, group)):
@@ -62,9 +71,9 @@ class ResultFile:
             return shapes_in(file)
 
     def read(self, rows: Rows) -> Columns:
-        """Return the results of some runs (points of a sweep) in the file; ``rows`` are their indices in ``heads``."""
+        """Return the results of some points (runs) in the file; ``rows`` are their indices in ``outcomes``."""
         with self._opened() as file:
-            return read_columns(file, self._heads_of_file, self._rows_of_file[rows])
+            return read_columns(file, self._outcomes_of_file, self._rows_of_file[rows])
 
     def scalar(self, name: str) -> Floats | None:
         """Return a scalar result (points, ...) of all runs (points of a sweep) in the file; None if it is absent."""
@@ -77,7 +86,7 @@ class ResultFile:
         If the column is missing, return the names of all columns instead.
         """
         with self._opened() as file:
-            group, index, count = group_of(file, "samples"), self._rows_of_file[row], int(self.heads.counts[row])
+            group, index, count = group_of(file, "samples"), self._rows_of_file[row], int(self.outcomes.counts[row])
             if column not in (names := listed_columns(group)):
                 return names
             times, values = (values_of(group, name, index)[:count] for name in ("time", column))
@@ -101,7 +110,7 @@ class MergedResults:
         self.shapes = Shapes({}, {})  # shapes that contain the rows of all sources
         self._source = np.full(count, -1)
         self._row = np.zeros(count, dtype=np.intp)
-        self.heads = Heads(
+        self.outcomes = PointOutcomes(
             np.arange(count),
             np.full(count, WAITING, dtype=object),
             np.full(count, -1),
@@ -120,14 +129,14 @@ class MergedResults:
     def _add(self, index: int, again: tuple[str, ...]) -> None:
         """Merge the points (runs) of source ``index`` into the results, except points with a status in ``again``."""
         self.shapes |= self.sources[index].shapes
-        heads = self.sources[index].heads
-        if len(heads.numbers) and not 0 <= heads.numbers.min() <= heads.numbers.max() < self.count:
-            raise ValueError(f"{self.sources[index].path} has points up to {heads.numbers.max()} of {self.count}")
-        rows = np.flatnonzero(~np.isin(heads.status.astype(str), again)) if again else np.arange(len(heads.numbers))
-        numbers = heads.numbers[rows]
+        outcomes = self.sources[index].outcomes
+        if len(outcomes.numbers) and not 0 <= outcomes.numbers.min() <= outcomes.numbers.max() < self.count:
+            raise ValueError(f"{self.sources[index].path} has points up to {outcomes.numbers.max()} of {self.count}")
+        rows = np.flatnonzero(~np.isin(outcomes.status.astype(str), again))
+        numbers = outcomes.numbers[rows]
         self._source[numbers], self._row[numbers] = index, rows
         for name in ("status", "exit_status", "reasons", "wall_times", "counts"):
-            getattr(self.heads, name)[numbers] = getattr(heads, name)[rows]
+            getattr(self.outcomes, name)[numbers] = getattr(outcomes, name)[rows]
 
     def require_columns(self) -> None:
         """Raise ValueError unless each column of each file has a numeric row for each run, with consistent shapes."""
@@ -150,7 +159,7 @@ class MergedResults:
             for into, values in ((scalars, found.scalars), (tables, found.tables)):
                 for name, column in values.items():
                     put(into[name], order, column)
-        return Columns(self.heads.select_rows(slice(first, last)), scalars, tables)
+        return Columns(self.outcomes.select_rows(slice(first, last)), scalars, tables)
 
     def scalar(self, name: str) -> Floats:
         """Return a scalar (points, ...) of all points (runs) of the sweep, NaN where values are missing."""

@@ -253,7 +253,7 @@ PROMISES = {
 
 @pytest.mark.parametrize("name", ["flow_beta0_sphere", "merging_pair_circle"])
 def test_the_error_of_time_is_far_below_that_of_the_mesh(name):
-    """At the default ``cfl``; each error is the change by a step or a cell of less than half the length."""
+    """Both errors, at the default ``cfl``, are the change by a step or a cell of less than half the length."""
     case = mf.load_case(name, {"domain.resolution": 32, "output.samples": 50})
     speed, short, fine = (
         mf.simulate(one).diagnostics["speed"]
