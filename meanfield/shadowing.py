@@ -54,6 +54,7 @@ def _is_namespace(found: ModuleSpec | None) -> bool:
 
 
 def _import_solvers(folder: str) -> None:
+    """Import the package ``solvers`` of a folder, in place of another package of this name."""
     file = os.path.join(folder, "__init__.py")
     spec = spec_from_file_location("solvers", file, submodule_search_locations=[folder])
     assert spec is not None
@@ -71,4 +72,5 @@ def _path(found: ModuleSpec | None) -> str:
 
 
 def _same(one: str, other: str) -> bool:
+    """Return whether two paths are the same existing file."""
     return os.path.exists(one) and os.path.exists(other) and os.path.samefile(one, other)

@@ -140,6 +140,7 @@ def sample_schedule(case: Case) -> Schedule:
 
 
 def _spaced(case: Case, parts: int) -> Schedule:
+    """Return a schedule with a number of intervals to the end of a case, in equal or logarithmic spacing."""
     if case.output.spacing == "log":
         assert case.output.first is not None
         return Logarithmic(case.output.first, case.time.end, parts)

@@ -133,6 +133,7 @@ def _ranges(run: Run) -> dict[str, list[float]]:
 
 
 def _state(run: Run) -> str:
+    """Return the state of a run: "killed" if its writer has died, else the stored reason of its stop."""
     stop: str = run.attributes["stop_reason"]
     return "killed" if stop == "running" and run.writer is None else stop
 
@@ -148,6 +149,7 @@ def _describe_next_command(state: str, attributes: Mapping[str, Any], path: str 
 
 
 def _state_text(facts: Facts) -> str:
+    """Return the state of a run and its detail in words, such as the process that writes the file."""
     detail = {
         "running": f"by {facts['writer']}",
         "killed": "the writing process died; valid up to its last snapshot",
@@ -156,6 +158,7 @@ def _state_text(facts: Facts) -> str:
 
 
 def _physics(facts: Facts) -> str:
+    """Return the line on β, the layer, the noise and the initial density of a run."""
     texts = [
         "" if facts["beta"] is None else f"β = {facts['beta']:g}",
         *(facts["layer"] or [facts["normalization"] or ""]),
@@ -181,6 +184,7 @@ def _layer(text: str) -> list[str] | None:
 
 
 def _time(facts: Facts) -> str:
+    """Return the line on the reached and the planned time of a run, and on its wall time."""
     if facts["last_time"] is None:
         return "no snapshot yet"
     end = "" if facts["end_time"] is None else f" of {facts['end_time']:g}"
@@ -190,6 +194,7 @@ def _time(facts: Facts) -> str:
 
 
 def _density(facts: Facts) -> str:
+    """Return the line on the range of the last density, the number of clusters and the error of the mass."""
     kind = "cluster" if facts["hand_over_time"] is None else "atom"
     low, high, drift, clusters = (facts[n] for n in ("minimum_density", "maximum_density", "mass_drift", "clusters"))
     texts = [
@@ -201,7 +206,7 @@ def _density(facts: Facts) -> str:
 
 
 def _merger_error(error: float | None, angle: float | None) -> str:
-    """Return words on the error of the time of the next merger that the handover from clusters to atoms causes.
+    """Return a phrase on the error of the time of the next merger that the handover from clusters to atoms causes.
 
     Atoms are point masses. ``error`` is relative, and None if no merger follows by the end. ``angle`` is the error of
     positions, and None before the handover.
@@ -277,6 +282,7 @@ def _remaining_seconds(run: Run, segment: Segment) -> float | None:
 
 
 def _size(size: int) -> str:
+    """Return the size of a file in bytes as text, in MB or kB."""
     return f"{size / 1e6:.1f} MB" if size >= 1e5 else f"{size / 1e3:.1f} kB"
 
 

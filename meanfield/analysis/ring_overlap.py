@@ -40,7 +40,7 @@ def overlay(first: Integers, second: Integers) -> Overlap:
 
 @lru_cache(maxsize=2)
 def _overlay(first: tuple[int, ...], second: tuple[int, ...]) -> Overlap:
-    """Return the intersections of the cells of two meshes as `overlay` does, kept for the next call."""
+    """Return the intersections of the cells of two meshes as `overlay` does, cached for the next call."""
     starts = [np.concatenate([[0], np.cumsum(rings)]) for rings in (first, second)]
     thetas, heights, *rings = _cut(len(first), len(second), np.pi)
     found = []

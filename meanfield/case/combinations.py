@@ -62,6 +62,7 @@ def _windowed_matrices(case: Case) -> Used | None:
 
 
 def _reaction(case: Case) -> Used | None:
+    """Return the key and value of the kind of the reaction of a case, else None."""
     return None if case.reaction is None else ("reaction.kind", tag_of(type(case.reaction)))
 
 

@@ -120,6 +120,7 @@ def _parts(data: object, path: Path = ()) -> Iterator[tuple[Path, object]]:
 
 
 def _dotted(path: Path) -> str:
+    """Return the dotted key of a path of names and indices, such as ``attention.heads[0].query``."""
     parts = (f"[{part}]" if isinstance(part, int) else f".{show_key(part)}" for part in path)
     return "".join(parts).removeprefix(".")
 
@@ -158,10 +159,12 @@ def translate(error: msgspec.ValidationError, data: Any, schema: type) -> CaseEr
 
 
 def _members(kind: types.Type) -> tuple[types.Type, ...]:
+    """Return the types of a union, or a single type as a tuple."""
     return kind.types if isinstance(kind, types.UnionType) else (kind,)
 
 
 def _structs(kind: types.Type) -> list[types.StructType]:
+    """Return the sections (structs) among the types of a union."""
     return [member for member in _members(kind) if isinstance(member, types.StructType)]
 
 
@@ -171,6 +174,7 @@ def _struct(kind: types.Type, data: Any) -> types.StructType:
 
 
 def _keys(struct: types.StructType) -> list[str]:
+    """Return the keys of a section (struct), beginning with the key that selects its kind."""
     return [*([struct.tag_field] if struct.tag_field else []), *(field.encode_name for field in struct.fields)]
 
 
@@ -238,8 +242,10 @@ def _describe_type(kind: types.Type) -> str:
 
 
 def _type_words(kind: types.LiteralType) -> list[str]:
+    """Return the words of a literal type."""
     return [str(value) for value in kind.values]
 
 
 def _any_of(words: list[str], quote: str = '"') -> str:
+    """Return a list of words as text: ``one of "a", "b"``."""
     return ("one of " if len(words) > 1 else "") + ", ".join(f"{quote}{word}{quote}" for word in words)

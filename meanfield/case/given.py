@@ -71,6 +71,7 @@ def _numbers(given: ArrayLike) -> NDArray[Any]:
 
 
 def _tokens(array: NDArray[Any], domain: type[Domain]) -> list[list[float]]:
+    """Return an array (n, d) of initial tokens as lists; raise CaseError for another shape."""
     if array.ndim != 2:
         raise _refusal(f"an array {array.shape}", "an array (n, d) of tokens")
     points: list[list[float]] = array.tolist()
@@ -103,4 +104,5 @@ def _values(density: NDArray[Any]) -> Tables:
 
 
 def _refusal(given: str, expected: str) -> CaseError:
+    """Return the CaseError for an initial density that is given as an object."""
     return CaseError(f"initial = {given}: expected {expected}", "initial")

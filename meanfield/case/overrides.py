@@ -89,6 +89,7 @@ def apply(data: Toml, overrides: Sequence[str]) -> None:
 
 
 def _split(override: str) -> tuple[str, object]:
+    """Return the key and the value of an override ``KEY=VALUE``; raise CaseError if it cannot be parsed."""
     key, equals, text = (part.strip() for part in override.partition("="))
     if not (equals and _KEY.fullmatch(key) and text and override.isprintable()):
         raise CaseError(f"override {show(override)}: expected KEY=VALUE, for example attention.beta=4")
@@ -103,6 +104,7 @@ def _split(override: str) -> tuple[str, object]:
 
 
 def _remove_contradicted(data: Toml, new: Toml) -> None:
+    """Remove the values of a case in place that contradict its overrides ``new``."""
     output, initial = data.get("output"), data.get("initial")
     if isinstance(output, dict) and any(f"output.{name}" in new for name in _SNAPSHOTS):
         for name in _SNAPSHOTS:
@@ -132,6 +134,7 @@ def _is_late(first: Any, end: Any) -> bool:
 
 
 def _set(data: Toml, key: str, value: object) -> None:
+    """Set a dotted key in the nested tables of a case, in place."""
     *tables, name = key.split(".")
     for depth, table in enumerate(tables):
         data = data.setdefault(table, {})

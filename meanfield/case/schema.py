@@ -63,6 +63,7 @@ def entries(prefix: str = "") -> list[Entry]:
 
 
 def _sections(base: type[Section]) -> Iterator[type[Section]]:
+    """Yield all direct and indirect subclasses of a section."""
     for section in base.__subclasses__():
         yield section
         yield from _sections(section)
@@ -75,6 +76,7 @@ def _describe_key(section: type[Section], name: str) -> Key | None:
 
 
 def _entries(whole: Mapping[str, Any], node: Mapping[str, Any], path: str, variant: str = "") -> Iterator[Entry]:
+    """Yield the entries of the keys of a node of the JSON schema, and of the sections that it refers to."""
     for name, value in node["properties"].items():
         key = f"{path}{name}"
         if "description" in value:
@@ -110,6 +112,7 @@ def _references(value: object) -> Iterator[str]:
 
 
 def _is_list(value: Mapping[str, Any]) -> bool:
+    """Return whether a key of the JSON schema is a list of sections."""
     return any(
         part.get("type") == "array" and "$ref" in part.get("items", {}) for part in [value, *value.get("anyOf", [])]
     )
@@ -142,6 +145,7 @@ def _describe_values(value: Mapping[str, Any]) -> str:
 
 
 def _plural(text: str) -> str:
+    """Return the plural of a description such as "a number > 0"."""
     head, _, rest = text.removeprefix("an ").removeprefix("a ").partition(" ")
     return f"{head}s {rest}".rstrip()
 

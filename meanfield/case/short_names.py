@@ -20,6 +20,7 @@ def full_names(changes: Mapping[str, Any]) -> dict[str, Any]:
 
 
 def _full_name(short: str, value: Any) -> str:
+    """Return the dotted key of a short name, its last part; raise CaseError if several keys or none match."""
     names = [name for name in dict.fromkeys(entry.name for entry in entries()) if "[]" not in name]
     if short in names or any(name.partition(".")[0] == short for name in names):
         return short

@@ -60,6 +60,7 @@ def _matrices(case: Case) -> str:
 
 
 def _stabilizers(case: Case) -> list[str]:
+    """Return texts on the stabilizers of a case: layer norm, gate, diffusion, scale and residual."""
     stabilizers, norm = case.stabilizers, LAYER_NORMS[case.stabilizers.layer_norm].text
     switch = "" if stabilizers.switch is None else f", switch at t = {stabilizers.switch:g}"
     return [
@@ -76,6 +77,7 @@ def _diffusion(kappa: float) -> str:
 
 
 def _depth(case: Case) -> list[str]:
+    """Return the text on the number of layers of a case; an empty list in continuous time."""
     return [f"{case.time.layers} layer{'' if case.time.layers == 1 else 's'}"] if case.time.method == "layers" else []
 
 

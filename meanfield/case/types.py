@@ -51,12 +51,14 @@ def type_of_case(data: Mapping[str, Any]) -> type[msgspec.Struct]:
 
 
 def _word(data: Mapping[str, Any], section: str, key: str) -> str:
+    """Return the value of a key in a section of a parsed TOML file as text, empty without this section."""
     table = data.get(section)
     return str(table.get(key)) if isinstance(table, dict) else ""
 
 
 @cache
 def _union(*kinds: type | None) -> Any:
+    """Return the union of types."""
     return reduce(or_, kinds)
 
 

@@ -59,6 +59,7 @@ def kind_of(name_or_path: str) -> str:
 
 
 def _is_shipped(name: str, kind: str) -> bool:
+    """Return whether the package has a file of this name and kind, "case" or "sweep"."""
     return Path(name).name == name and (shipped_folder(f"{kind}s") / f"{name}.toml").is_file()
 
 

@@ -25,6 +25,7 @@ def print_json(facts: Mapping[str, object]) -> None:
 
 
 def _finite(value: object) -> object:
+    """Return a value of nested tables and lists in which None replaces numbers that are not finite."""
     if isinstance(value, dict):
         return {key: _finite(item) for key, item in value.items()}
     if isinstance(value, list | tuple):

@@ -109,11 +109,13 @@ def _flush_at_end() -> Iterator[None]:
 
 
 def _refuse(message: str, status: int = _BAD_INPUT) -> int:
+    """Print a message, with long words abbreviated, and return the exit status."""
     print_message(f"meanfield: {_LONG_WORD.sub(_cut, message)}")
     return status
 
 
 def _cut(word: re.Match[str]) -> str:
+    """Return the beginning and the end of a long word, with an ellipsis between."""
     return f"{word[0][:_SHOWN]}…{word[0][-_SHOWN:]}"
 
 

@@ -58,6 +58,8 @@ def discard_output() -> None:
 
 
 class _Output(io.FileIO):
+    """Standard output whose errors name the output."""
+
     def write(self, data: Any) -> int:
         try:
             return super().write(data)
@@ -68,6 +70,8 @@ class _Output(io.FileIO):
 
 
 class _Messages(io.FileIO):
+    """Standard error that ignores failures to write."""
+
     def write(self, data: Any) -> int:
         try:
             return super().write(data)
@@ -88,6 +92,7 @@ def _text(raw: io.FileIO, like: Any) -> io.TextIOWrapper:
 
 
 def _is_open(descriptor: int) -> bool:
+    """Return whether a file descriptor is open."""
     try:
         os.fstat(descriptor)
     except OSError:

@@ -130,6 +130,7 @@ def _arguments(options: Namespace) -> dict[str, Any]:
 
 
 def _of_run(options: Namespace) -> dict[str, Any]:
+    """Return the arguments ``overwrite``, ``progress``, ``command`` and ``show`` from the options of a command."""
     given = {"overwrite": options.overwrite, "progress": not options.quiet, "command": options.command}
     return given | {"show": print_message}
 

@@ -12,14 +12,17 @@ _DROP = "tokens that the model reads but that are not {}: special, first or spec
 
 
 def number(name: str, default: int, words: str) -> Argument:
+    """Return the option ``--name N`` for a whole number."""
     return option(f"--{name}", "N", f"{words} (default: {default})", type=int, default=default)
 
 
 def repeat(default: int) -> Argument:
+    """Return the option ``--repeat N``."""
     return number("repeat", default, "number of repetitions of the layers")
 
 
 def seed(words: str) -> Argument:
+    """Return the option ``--seed N``; ``words`` name the random numbers."""
     return number("seed", 0, f"seed {words}")
 
 
@@ -32,15 +35,18 @@ def drop(done: str) -> Argument:
 
 
 def output(default: str) -> tuple[Argument, ...]:
+    """Return the options for the output file and for its replacement."""
     return option("-o/--output", "FILE.h5", f"file to write (default: {default}, in this folder)"), overwrite("FILE.h5")
 
 
 def file_and_figure(default: str) -> tuple[Argument, ...]:
+    """Return the options for the output file, for its figure and for the replacement of both."""
     file, replace = output(default)
     return file, option("--figure", "FILE.png", "figure to write (default: the output's name with .png)"), replace
 
 
 def of_study(noun: str) -> tuple[Argument, ...]:
+    """Return the options for the output file and the figure of a study, ``noun``."""
     return file_and_figure(f"the model's name with -{noun}.h5")
 
 

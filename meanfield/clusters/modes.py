@@ -37,6 +37,7 @@ def count_modes(directions: Floats, masses: Floats, beta: float, starts: int = 5
 
 
 def _modes_on_circle(directions: Floats, masses: Floats, beta: float) -> int:
+    """Return the number of modes of the kernel density e^{β⟨x,y⟩} of masses on the circle, by its Fourier series."""
     degree = max(exponential_degree(2, beta), 1)
     multipliers = exponential_multipliers(2, beta, degree + 1) / exponential_multipliers(2, beta, 1)[0]
     phase = directions[:, 0] - 1j * directions[:, 1]
@@ -53,6 +54,7 @@ def _modes_on_circle(directions: Floats, masses: Floats, beta: float) -> int:
 
 
 def _modes_by_ascent(directions: Floats, masses: Floats, beta: float, starts: int, rounds: int) -> int:
+    """Return the number of limits of mean-shift iterations from some of the points: a lower bound of the modes."""
     from scipy.cluster.hierarchy import fcluster, linkage
 
     some = np.unique(np.linspace(0, len(directions) - 1, min(starts, len(directions))).astype(int))

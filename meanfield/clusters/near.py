@@ -42,6 +42,7 @@ def groups_of_number(points: Floats, count: int) -> Labels:
 
 
 def _linked(points: Floats, limit: float, criterion: str) -> Labels:
+    """Return labels (n,) of the single-linkage clusters of points (n, d), in the order of their first points."""
     from scipy.cluster.hierarchy import fcluster, linkage
 
     if len(points) < 2:

@@ -65,6 +65,7 @@ class Component:
 
 
 def _of_module(module: str, name: str) -> Any:
+    """Return the object ``name`` of a module, which is imported."""
     return getattr(import_module(module), name)
 
 

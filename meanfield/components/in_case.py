@@ -62,6 +62,7 @@ def _hashable(value: object) -> object:
 
 @cache
 def _section(kind: str, name: str, fields: tuple[tuple[str, type, object], ...]) -> type[Section]:
+    """Return a new class of sections, with the given fields, for a user-defined component."""
     bases = {"initial": OwnDensity, "tokens": OwnTokens, "feed_forward": OwnFeedForward}
     return msgspec.defstruct(  # type: ignore[return-value]
         name, fields, bases=(bases.get(kind, Section),), frozen=True, kw_only=True,

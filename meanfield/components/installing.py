@@ -74,6 +74,8 @@ def is_built_in(component: Component) -> bool:
 
 
 def _kernel(component: Component) -> None:
+    """Add a user-defined kernel, a function of cosines and β, to the table of kernels."""
+
     def zonal(cosines: Floats, beta: float, window: float) -> Floats:
         return array(component, cosines.shape, cosines, beta) * float(np.exp(-abs(beta)))
 
@@ -81,6 +83,7 @@ def _kernel(component: Component) -> None:
 
 
 def _layer_norm(component: Component) -> None:
+    """Add a user-defined layer norm, the speed of tokens by time and output, to the table of layer norms."""
     LAYER_NORMS[component.name] = Scheme(
         lambda norm, time, radius, size: call(component, time, size),
         sees_size=True,
@@ -95,6 +98,8 @@ def _add_own_section(component: Component) -> type[Section]:
 
 
 def _reaction(component: Component) -> None:
+    """Add a user-defined reaction, a rate of growth at each cell, to the table of reactions."""
+
     def make(mesh: Mesh, section: Section) -> Reaction:
         x, given = mesh.backend.to_host(mesh.centers), parameters_of(section)
 
@@ -107,6 +112,8 @@ def _reaction(component: Component) -> None:
 
 
 def _feed_forward(component: Component) -> None:
+    """Add a user-defined feed-forward network, a vector field at points, to the table of networks."""
+
     def make(section: Section) -> Local:
         return lambda points: array(component, points.shape, points, **parameters_of(section))
 
@@ -114,6 +121,8 @@ def _feed_forward(component: Component) -> None:
 
 
 def _initial(component: Component) -> None:
+    """Add a user-defined initial density, a function of cell centers, to the table of densities."""
+
     def make(place: InitialMesh, section: Section) -> Floats:
         values = array(component, (place.mesh.cells,), place.mesh.centers, **parameters_of(section))
         return normalize_density(place.mesh, values * place.relative_to, "initial.kind", component.name)
@@ -122,6 +131,8 @@ def _initial(component: Component) -> None:
 
 
 def _tokens(component: Component) -> None:
+    """Add user-defined random initial tokens to the table of tokens."""
+
     def draw(section: Section, count: int, dimension: int, seed: int) -> Floats:
         rng = np.random.default_rng(seed)
         drawn = array(component, (count, dimension), rng, count, dimension, **parameters_of(section))
@@ -133,6 +144,7 @@ def _tokens(component: Component) -> None:
 
 
 def _diagnostic(component: Component) -> None:
+    """Add a user-defined diagnostic, a function of points and masses, to the tables of diagnostics."""
     name, words, shape = component.name, component.long_name or component.name, tuple(component.dimensions.values())
 
     def measured(points: Floats, masses: Floats) -> float | Floats:

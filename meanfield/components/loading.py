@@ -88,6 +88,7 @@ def load_sources(sources: Iterable[Source]) -> list[Component]:
 
 
 def _install(one: Component) -> None:
+    """Register a user-defined component; raise CaseError if its name is that of a built-in one."""
     if is_built_in(one):
         raise CaseError(f"{one.source}: the {one.kind} {one.name} is built in; choose another name")
     INSTALL[one.kind](one)
@@ -104,6 +105,7 @@ def _digest_of(function: Callable[..., Any]) -> str:
 
 
 def _source(name: str) -> Source:
+    """Return the absolute path and the text of a file of components; an entry point has no text."""
     if not name.endswith(".py"):
         return name, ""
     try:

@@ -126,11 +126,16 @@ class DiagnosticsTogether(Diagnostics):
     """
 
     def __call__(self, time: float, values: Floats, going_on: GoingOn = lambda: None) -> dict[str, float | Floats]:
+        """Return the values of the diagnostics of a state at a time, by name.
+
+        ``going_on`` is called between diagnostics; an exception of ``going_on`` cancels the rest.
+        """
         found = self.values(self.sample_of([time], values[None]), going_on)
         rows = {name: np.asarray(value)[0] for name, value in found.items()}
         return {name: row if np.ndim(row) else float(row) for name, row in rows.items()}
 
     def of_states(self, times: Sequence[float], states: Sequence[Floats]) -> dict[str, Floats]:
+        """Return the values (states, ...) of the diagnostics of several states, by name, computed together."""
         return {name: np.asarray(rows) for name, rows in self.values(self.sample_of(times, np.stack(states))).items()}
 
 

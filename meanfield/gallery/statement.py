@@ -76,4 +76,5 @@ class Statement:
 
 
 def _difference(number: float, expected: float) -> float:
+    """Return the difference of two numbers relative to the expected one, absolute if that is 0."""
     return abs(number - expected) / (abs(expected) or 1.0)

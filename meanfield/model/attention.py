@@ -324,6 +324,7 @@ class Attention:
     def _attend(
         self, head: Head, sums: HeadSums, back: HeadSums | None, density: Floats, total: Floats | None, empty: Empty
     ) -> Floats:
+        """Return the normalized attention field of a head, for one-sided and for two-sided (Sinkhorn) attention."""
         if self.normalization.is_two_sided:
             found = doubly_stochastic_density(sums, back, density, empty)
         else:

@@ -24,6 +24,7 @@ MAX_LOSS = 8.0  # largest log(max Z / Z of a token) for which harmonics keep eno
 
 
 def _any_beta(window: float) -> float:
+    """Return −∞: the kernel allows every β."""
     return -np.inf
 
 
@@ -119,10 +120,12 @@ def log_windowed_kernel(cosines: Floats, beta: float, window: float) -> Floats:
 
 
 def _gaussian_factor(beta: float, squares: Any) -> Any:
+    """Return the log-weights −β|y|²/2 that turn the exponential kernel into the Gaussian one."""
     return -beta / 2 * squares
 
 
 def _least_beta_of_window(window: float) -> float:
+    """Return the least β of a windowed kernel, at which sums still have sufficient digits."""
     return -MAX_LOSS / (1 - float(np.cos(window)))
 
 

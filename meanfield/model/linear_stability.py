@@ -185,7 +185,7 @@ class BelowTwiceTheMean:
         self._mesh, self._highest = mesh, 0  # index of the highest cell in the last full comparison
 
     def __call__(self, values: Floats, step: float) -> Step:
-        """Return a time step if the condition holds, else ∞."""
+        """Return ``step`` if no cell of the density ``values`` reaches twice the mean, else ∞."""
         (mass, _, largest), limit = summary_of(self._mesh, values), MAX_DENSITY / self._mesh.volume
         if largest is not None:
             bound: Step = self._mesh.backend.evaluate(formulas.step_below, largest, mass, limit, step)

@@ -83,6 +83,7 @@ def _weights(path: str | Path, weight: Floats | None, layers: int, heads: int) -
 
 
 def _arrays(path: Path) -> dict[str, Floats]:
+    """Return the arrays of a file of matrices; raise ValueError for a file that cannot be read."""
     names = (*_PARTNERS, "weight")
     if not path.is_file():
         raise ValueError(f"{path}: no such file")
@@ -95,6 +96,7 @@ def _arrays(path: Path) -> dict[str, Floats]:
 
 
 def _of_shape(path: str | Path, name: str, shape: tuple[int, ...], d: int) -> ValueError:
+    """Return the ValueError for an array of matrices of a wrong shape."""
     return ValueError(f"{path}: {name} has shape {shape}: expected (layers, {d}, {d}) or (layers, heads, {d}, {d})")
 
 
@@ -112,26 +114,31 @@ def norm_of_product(query: float | Floats, key: float | Floats) -> float:
 
 
 def _ginibre(random: np.random.Generator, d: int) -> Floats:
+    """Return a matrix (d, d) of independent Gaussian entries of variance 1/d."""
     matrix: Floats = random.standard_normal((d, d)) / np.sqrt(d)
     return matrix
 
 
 def _wigner(random: np.random.Generator, d: int) -> Floats:
+    """Return a symmetric matrix (d, d) of random entries ±1/√d."""
     upper = np.triu(random.choice([-1.0, 1.0], (d, d))) / np.sqrt(d)
     return np.asarray(upper + np.triu(upper, 1).T)
 
 
 def _goe(random: np.random.Generator, d: int) -> Floats:
+    """Return a symmetric Gaussian matrix (d, d) of the Gaussian orthogonal ensemble."""
     matrix = _ginibre(random, d)
     return np.asarray((matrix + matrix.T) / np.sqrt(2))
 
 
 def _orthogonal(random: np.random.Generator, d: int) -> Floats:
+    """Return a uniformly distributed orthogonal matrix (d, d)."""
     q, r = np.linalg.qr(random.standard_normal((d, d)))
     return np.asarray(q * np.sign(np.diag(r)))  # the signs make the distribution uniform
 
 
 def _positive(random: np.random.Generator, d: int) -> Floats:
+    """Return a random positive semidefinite matrix GGᵀ (d, d), where G has Gaussian entries of variance 1/d."""
     matrix = _ginibre(random, d)
     return np.asarray(matrix @ matrix.T)
 

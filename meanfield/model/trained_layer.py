@@ -125,6 +125,7 @@ class TrainedLayer:
         return self.normalized(states, "final") if self._final else states
 
     def _residual(self, states: Floats) -> Floats:
+        """Return the states (n, d) that the residual connection passes on: 0 if it is omitted."""
         return np.zeros_like(states) if "residual" in self._without else states
 
     def output(self, states: Floats, part: str) -> Floats:
@@ -226,6 +227,7 @@ class TrainedLayer:
         return projected
 
     def _rotated(self, vectors: Floats) -> Floats:
+        """Return queries or keys (n, d_head) rotated by the rotary positions, unchanged without such positions."""
         if self._frequencies is None or "positions" in self._without:
             return vectors
         angles = np.arange(len(vectors))[:, None] * self._frequencies
@@ -251,6 +253,7 @@ def _rms(vectors: Floats, epsilon: float) -> Floats:
 
 
 def _check_shapes(arrays: Arrays) -> None:
+    """Raise ValueError if an array of a trained layer is absent or has a wrong shape."""
     absent = [name for name in REQUIRED if name not in arrays]
     if absent:
         raise ValueError(f"{absent[0]}: absent; expected arrays {', '.join(REQUIRED)}")

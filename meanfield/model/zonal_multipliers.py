@@ -60,6 +60,7 @@ def check_zonal(dimension: int, kernel: Kernel, beta: float) -> None:
 
 
 def _multipliers(dimension: int, kernel: Kernel, beta: float, degrees: int) -> Floats:
+    """Return the zonal multipliers (degrees,) of a kernel at β by quadrature."""
     return kernel_multipliers(dimension, lambda cosines: kernel.values(cosines, beta), degrees)
 
 

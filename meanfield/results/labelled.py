@@ -90,5 +90,6 @@ class RunArray(BackendArray):
         return explicit_indexing_adapter(key, self.shape, IndexingSupport.BASIC, self._rows)
 
     def _rows(self, key: tuple[Any, ...]) -> Floats:
+        """Return the rows of the array that an index selects, read from the run."""
         rows = self._run.rows(key[0])
         return rows[(slice(None), *key[1:])] if isinstance(key[0], slice) else rows[key[1:]]

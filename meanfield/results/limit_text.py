@@ -44,15 +44,18 @@ def _table(heads: Sequence[str], rows: Iterable[Sequence[str]]) -> list[str]:
 
 
 def _chosen(found: Limit) -> list[int]:
+    """Return the indices of at most ROWS equally spaced times for the tables."""
     last = len(found.time) - 1
     return [int(k) for k in np.unique(np.linspace(0, last, min(ROWS, last + 1)).astype(int))]
 
 
 def _counts(found: Limit) -> list[str]:
+    """Return the column titles ``n = count`` of the tables."""
     return [f"n = {count}" for count in found.n]
 
 
 def _distances(found: Limit) -> list[str]:
+    """Return the lines of the table of distances between tokens and density, by time and n."""
     sliced = ", mean over slices" if found.case.domain.space == "S2" else ""
     name = f"W{found.order}"
     rows = [
@@ -69,6 +72,7 @@ def _distances(found: Limit) -> list[str]:
 
 
 def _fluctuations(found: Limit, k: int) -> list[str]:
+    """Return the lines of the table of n Var of observable k, by time and n, with its intervals."""
     name, (low, high) = found.observables[k], found.fluctuations_interval[..., k]
     predicted = not found.not_predicted
     rows = [
@@ -96,6 +100,7 @@ def _fluctuations(found: Limit, k: int) -> list[str]:
 
 
 def _followed(found: Limit) -> list[str]:
+    """Return the lines of the table of times until which n tokens follow the density."""
     name = f"W{found.order}"
     grows = np.isfinite(found.rate)
     lines = [f"time until which n tokens follow the density, {name} <= {found.tolerance:.4g} rad"]
@@ -110,10 +115,12 @@ def _followed(found: Limit) -> list[str]:
 
 
 def _time(until: float, found: Limit) -> str:
+    """Return a time as text, or ``> end`` if it is infinite."""
     return f"{until:.4g}" if np.isfinite(until) else f"> {found.time[-1]:g}"
 
 
 def _clusters(found: Limit) -> list[str]:
+    """Return the lines of the table of the final numbers of clusters, as shares of the seeds."""
     density = f"; density: {found.density_clusters}" if found.density_clusters >= 0 else ""
     present = np.flatnonzero(found.configurations.any(axis=0))
     rows = [

@@ -135,4 +135,5 @@ def _keys(table: Any, path: str = "") -> list[tuple[str, Any]]:
 
 
 def _text(value: Any) -> str:
+    """Return a value as text, a float in short form."""
     return f"{value:g}" if isinstance(value, float) else str(value)

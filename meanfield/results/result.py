@@ -512,10 +512,12 @@ class Result:
         return int(np.searchsorted(self.time, time, side="right")) - 1
 
     def _snapshots(self, kind: str) -> Floats | Snapshots:
+        """Return the snapshots of a run of a kind; raise AttributeError for a run of another kind."""
         self._require(kind, kind)
         return self._run.values if isinstance(self._run, InMemoryRun) else Snapshots(self._run)
 
     def _require(self, kind: str, name: str) -> None:
+        """Raise AttributeError unless the run has the given kind, "density" or "particles"."""
         if self._run.kind != kind:
             held = "particles, which have position and weight" if kind == "density" else "a density on a mesh"
             raise AttributeError(f"{name}: the result holds {held}")

@@ -251,8 +251,8 @@ def resume(
     path : str or Path
         File of an interrupted, failed or finished run.
     until : float, optional
-        Time at which the run ends, also beyond the end of its case. None: the end of the case, or a later planned end
-        of the last resumption.
+        Time at which the run ends, also beyond the end of its case. None: the end of the case, or the later end that
+        the last resumption has set.
     changes : mapping or sequence of str
         Settings from the checkpoint on, like {"attention.beta": 1} or ["attention.beta=1"]; later resumptions keep
         them. ``domain``, ``initial`` and ``output.diagnostics`` cannot change.
@@ -354,6 +354,7 @@ def _ready(case: CaseSource, path: Path | None = None) -> Case:
 
 
 def _quiet(progress: bool | None) -> bool:
+    """Return whether progress is hidden; None: whether no bar can be drawn."""
     return not (has_bar() if progress is None else progress)
 
 

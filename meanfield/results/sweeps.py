@@ -242,6 +242,7 @@ def _plan(case: CaseSource, keys: Mapping[str, Sequence[Any]]) -> Sweep:
 
 
 def _solve_points(solver: Solver, work: Work, title: str, quiet: bool) -> Iterator[dict[int, PointResult]]:
+    """Solve the points of a sweep with a progress bar, and yield their results by number."""
     with (
         SweepProgress(title or "sweep", len(work.numbers), 0, quiet) as progress,
         terminate_as_interrupt(),
@@ -267,6 +268,7 @@ def _row(result: PointResult, functions: Mapping[str, Scalar]) -> dict[str, Any]
 def _dataset(
     plan: Sweep, keys: Mapping[str, Sequence[Any]], rows: Mapping[int, Mapping[str, Any]], texts: Mapping[str, Any]
 ) -> Dataset:
+    """Return the results of a sweep as an xarray Dataset with one dimension for each varied key."""
     from xarray import Dataset
 
     shape = tuple(len(values) for values in keys.values())

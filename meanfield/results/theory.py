@@ -239,6 +239,7 @@ def compare(a: Result | str | Path, b: Result | str | Path | None = None) -> com
 
 
 def _run(source: Result | str | Path) -> Run | str | Path:
+    """Return the run of a Result, or a path unchanged; raise TypeError for another object."""
     if not isinstance(source, Result | str | Path):
         raise TypeError(f"{source!r}: expected a Result, or the path of a run's file")
     return source._run if isinstance(source, Result) else source

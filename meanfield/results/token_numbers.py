@@ -145,7 +145,7 @@ class Limit(Drawn):
 
     @property
     def fluctuations_interval(self) -> Floats:
-        """Return the ends (2, sizes, times, observables) of the chi-square intervals of ``fluctuations``."""
+        """Return the lower and upper ends (2, sizes, times, observables) of the 95 % intervals of ``fluctuations``."""
         return variance_interval(self.fluctuations, self.seeds)
 
     @property
@@ -416,6 +416,7 @@ def _check_arguments(n: Any, seeds: list[Any], jobs: Any, intervals: Any, order:
 
 
 def _are_whole(values: Sequence[Any], least: int) -> bool:
+    """Return whether all values are whole numbers of at least ``least``."""
     return all(isinstance(value, Integral) and int(value) >= least for value in values)
 
 

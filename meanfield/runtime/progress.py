@@ -130,6 +130,7 @@ class Progress:
         )
 
     def _detail(self, state: State) -> str:
+        """Return the text of the bar on the number of steps, the step length and the clusters."""
         return f"step {state.steps}, dt = {self._dt:.3g}{self.clusters}"
 
     def __enter__(self) -> Self:

@@ -51,7 +51,7 @@ class RunRecorder(Protocol):
         ...
 
     def stop_when(self, stopping: Callable[[], bool]) -> None:
-        """Set the function that says whether observers are to cancel long computations, until ``end`` is called."""
+        """Set the function that returns whether observers cancel long computations; :meth:`end` resets it."""
         ...
 
     def end(self, state: State) -> None:

@@ -43,6 +43,7 @@ def evaluate(text: str, values: Mapping[str, Floats | float]) -> Floats:
 
 
 def _parsed(text: str) -> ast.expr:
+    """Return the syntax tree of a formula; raise ValueError, with the expected text, if it cannot be parsed."""
     expected = f"a formula of at most {MAX_LENGTH} characters"
     if len(text) > MAX_LENGTH:
         raise ValueError(expected)

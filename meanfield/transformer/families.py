@@ -169,6 +169,7 @@ def arrays_of(family: Family, network: Pretrained, layer: int) -> dict[str, Floa
 
 
 def _array(tensor: Tensor | Floats) -> Floats:
+    """Return a tensor as an array in float64."""
     return np.asarray(tensor if isinstance(tensor, np.ndarray) else tensor.detach().numpy(), dtype=float)
 
 

@@ -146,6 +146,7 @@ class FittedLayer(nn.Module):
 
 
 def _softmax(logits: Tensor, mask: Tensor) -> Tensor:
+    """Return the softmax of logits over the keys at which ``mask`` is true."""
     return logits.masked_fill(~mask, -torch.inf).softmax(dim=-1)
 
 
@@ -201,10 +202,9 @@ class Texts:
 def fit_laws(texts: Sequence[HiddenStates], options: Options, show: Printer) -> dict[str, Labelled]:
     """Fit laws of growing size, maps of tokens by a layer, to hidden states, and test them on held-out texts.
 
-    Returns error (law, set, layer), where set is the texts fitted to or those held out, error_of_text (law, text,
-    layer) of each text when it is held out, and beta and value (fold, layer) of the identity attention. The part of
-    attention (beside, layer) is the difference of two errors of the same text, with and without attention, in the mean
-    over texts; its interval is the half width of 95 %, by Student's t. Raises CaseError for too few texts.
+    Returns the arrays of :func:`meanfield.transformer.fit`. The part that attention explains is the difference of two
+    errors of the same text, without and with attention, averaged over the texts. The 95 % interval is by Student's t.
+    Raises CaseError for too few texts.
     """
     count = len(texts)
     if options.held > count - 2:
@@ -230,6 +230,7 @@ def fit_laws(texts: Sequence[HiddenStates], options: Options, show: Printer) -> 
 
 
 def _line(squares: dict[str, Floats], held: Integers) -> str:
+    """Return the mean error of each law on the held-out texts as a line of text."""
     return ", ".join(f"{law} {_pooled(one[:, held]).mean():.3f}" for law, one in squares.items())
 
 
@@ -270,6 +271,7 @@ def fit_all(laws: dict[str, Law], given: Texts, selecting: Texts, options: Optio
 def _arrays(
     texts: Sequence[HiddenStates], squares: dict[str, Floats], fitted_errors: dict[str, Floats], numbers: Floats
 ) -> dict[str, Labelled]:
+    """Return the named arrays of a study: errors of the laws, the part of attention, β and v."""
     from scipy.stats import t
 
     layers = numbers.shape[-1]
@@ -340,6 +342,7 @@ def _squares(fitted: FittedLayer, texts: Texts, k: int) -> Tensor:
 
 
 def _error(fitted: FittedLayer, texts: Texts, k: int) -> Tensor:
+    """Return the squared error of a fitted law in layer k relative to the motion of the tokens."""
     error: Tensor = _squares(fitted, texts, k).sum() / texts.motion[k].sum()
     return error
 

@@ -276,6 +276,7 @@ def _line(name: str, dataset: h5py.Dataset) -> str:
 
 
 def _stored(values: Any) -> Any:
+    """Return an array as it is stored in HDF5, with texts encoded in UTF-8."""
     array = np.asarray(values)
     return (
         np.array([str(word).encode() for word in array.flat]).reshape(array.shape)

@@ -38,9 +38,9 @@ def fit(
 ) -> Outcome:
     """Fit laws of motion of growing size to the layers of a trained Transformer, and test them on other texts.
 
-    The laws are a shift, a gain and a shift, both with identity attention, with attention of low rank in each head, and
-    each of them with a network. The difference of two laws with and without attention is the part of the motion that
-    only attention explains.
+    The laws grow: a shift; a gain and a shift; with identity attention (Q = K = I) added; with attention of low rank in
+    each head added; with a network added, with and without attention. The part of the motion that only attention
+    explains is the difference between the errors of two laws, without and with attention.
 
     Parameters
     ----------
@@ -62,9 +62,11 @@ def fit(
     Returns
     -------
     Outcome
-        Arrays error (law, set, layer), squared and relative to that of tokens at rest, of the texts fitted to and those
-        held out; error_of_text (law, text, layer); attention_part and attention_interval (beside, layer), the mean over
-        texts and the half width of its 95 % interval; beta and value (fold, layer) of the identity attention.
+        Named arrays. ``error`` (law, set, layer): squared error relative to tokens that stand still, for the fitted and
+        for the held-out texts. ``error_of_text`` (law, text, layer): this error of each held-out text.
+        ``attention_part`` and ``attention_interval`` (beside, layer): mean over the texts of the part that only
+        attention explains, without and beside a network, and half width of its 95 % interval. ``beta`` and ``value``
+        (fold, layer): β and v of the identity attention.
 
     Raises
     ------

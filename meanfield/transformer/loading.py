@@ -129,6 +129,7 @@ def _further_layers(network: Any, unexpected: Any) -> list[str]:
 
 
 def _any_layer(name: str) -> str:
+    """Return the name of a weight with ``*`` in place of the number of its layer."""
     return re.sub(r"\.\d+\.", ".*.", name)
 
 
@@ -146,4 +147,5 @@ def _load_part(model: str, kind: Any, **more: Any) -> Any:
 
 
 def first_line(error: Exception) -> str:
+    """Return the first line of the message of an error, or the name of its class."""
     return (str(error).strip() or type(error).__name__).splitlines()[0]

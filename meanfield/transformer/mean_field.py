@@ -130,6 +130,7 @@ def mean_field_states(states: HiddenStates, repeat: int) -> Floats:
 
 
 def _rows(states: HiddenStates, family: Family, chosen: Sequence[int]) -> Iterator[tuple[str, int | None, Floats]]:
+    """Yield the matrices of the heads of each selected layer: name, index of the layer, array."""
     for k, layer in enumerate(chosen):
         arrays = arrays_of(family, states.network, layer)
         for name, matrix in head_matrices(arrays, family.placement).items():
@@ -138,6 +139,7 @@ def _rows(states: HiddenStates, family: Family, chosen: Sequence[int]) -> Iterat
 
 
 def _shapes(states: HiddenStates, family: Family, count: int) -> Shapes:
+    """Return the shapes and number formats of the matrices of ``count`` layers, by name."""
     arrays = head_matrices(arrays_of(family, states.network, 0), family.placement)
     weight = {"weight": ((count, len(arrays["query"])), "f8")}
     return {**{name: ((count, *matrix.shape), "f8") for name, matrix in arrays.items()}, **weight}

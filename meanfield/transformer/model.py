@@ -240,6 +240,7 @@ def max_tokens(network: Any) -> int:
 
 
 def _require_known(model: str, network: Any, tokenizer: Any, ids: list[int], source: str) -> None:
+    """Raise CaseError if a text has too many unknown tokens, or tokens beyond a model's embeddings."""
     try:
         rows = network.get_input_embeddings().num_embeddings
     except (NotImplementedError, AttributeError):

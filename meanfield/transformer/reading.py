@@ -188,6 +188,7 @@ def _variables(states: HiddenStates) -> tuple[Variable, ...]:
 
 
 def _attributes(states: HiddenStates) -> dict[str, str]:
+    """Return the attributes of a file of hidden states: the model, its sizes and the source of the text."""
     config = states.config
     facts = {"layers": states.layers, "heads": heads_of(config), "width": states.hidden.shape[2]}
     return {

@@ -56,6 +56,7 @@ def name_of(backend: Backend) -> str:
 
 @cache  # called many times in a step, which matters for small systems
 def _module(device: str) -> Backend:
+    """Return the backend of a device, "cpu" or "gpu", which is imported."""
     return cast(Backend, import_module(f".{device}", __name__))
 
 

@@ -106,8 +106,8 @@ def _find_object(group: h5py.Group, name: str, kind: str) -> Any:
 def require_size(dataset: h5py.Dataset, size: int) -> None:
     """Raise ValueError for a dataset whose shape exceeds what its stored bytes in a file of ``size`` bytes can hold.
 
-    Reading it would fill the memory with values that were never written. The tolerance beyond the stored bytes covers
-    rows that a writer has not flushed.
+    Reading such a dataset would fill the memory with values that were never written. The tolerance beyond the stored
+    bytes covers rows that a writer has not flushed.
     """
     stored = min(dataset.id.get_storage_size(), size)
     room = (_MAX_COMPRESSION if dataset.compression else 1) * stored + size + _UNWRITTEN

@@ -327,6 +327,7 @@ class ConservationLaw:
                 self._through[..., part.faces] = 0.0
 
     def _check_walls(self, values: Floats) -> None:
+        """Raise ValueError for walls of a system whose mirror state is not given."""
         if values.ndim == 2 and self.mirror is None:
             for part in self._parts:
                 if isinstance(part.condition, Wall):

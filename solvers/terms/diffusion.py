@@ -324,6 +324,7 @@ class Diffusion:
         return rates
 
     def _rate_of(self, field: int, time: float, values: Floats, fields: int) -> Floats:
+        """Return the rate of change (cells,) of one field by diffusion and boundary data."""
         operator = self._operators[field if self._by_field else 0]
         rate: Floats = _apply(operator, values)
         if operator.coefficient != 1.0:
@@ -462,6 +463,7 @@ class NonlinearDiffusion:
             return found
 
     def _rate_of(self, level: Floats) -> Floats:
+        """Return the rate of change Δφ (cells,) for the values φ(u) = ``level``."""
         rate: Floats = self.mesh.backend.empty(level.shape, level.dtype)
         self._operator.apply(self.mesh.backend.xp.ascontiguousarray(level), rate)
         return rate
@@ -534,6 +536,7 @@ def _coefficient_at_centers(mesh: Mesh, D: Any) -> Any:
 
 
 def _check_coefficient(mesh: Mesh, D: Any) -> None:
+    """Raise an error for a diffusion coefficient of a wrong type, shape or sign."""
     check_reals("diffusion coefficient", D, kinds="fiubc" if is_complex_number(D) else "fiub")
     if is_complex_number(D):
         if not (D.real >= 0 and np.isfinite(D)):

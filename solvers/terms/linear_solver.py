@@ -42,6 +42,7 @@ class ShiftedSolver:
         return found
 
     def _factorize(self, step: float) -> Any:
+        """Return the solver of (1 − step·matrix) x = right; by the diagonal alone unless the solver is exact."""
         from scipy.sparse import identity
 
         shifted = identity(self._matrix.shape[0], format="csc") - step * self._matrix

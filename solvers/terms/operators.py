@@ -191,6 +191,7 @@ def _lines_matrix(mesh: Mesh, conductances: Floats, opposite: Integers) -> Any:
 
 
 def _without(matrix: Any, mesh: Mesh, decay: Floats | None) -> Any:
+    """Return a sparse matrix less the diagonal matrix of the rates ``decay``, if given."""
     from scipy.sparse import diags
 
     return matrix if decay is None else matrix - diags(mesh.backend.to_host(decay))

@@ -124,6 +124,7 @@ def _has_rotated_groups(vectors: Floats, start: np.ndarray) -> bool:
 
 
 def _rounding(values: Floats) -> float:
+    """Return the relative tolerance of geometric checks in the number format of ``values``."""
     return max(RING_RTOL, 8 * float(np.finfo(values.dtype).eps))
 
 

@@ -22,4 +22,5 @@ def stage_weights(j: int) -> tuple[float, float, float]:
 
 
 def _b(j: int) -> float:
+    """Return the coefficient b_j of the RKL2 method."""
     return FIRST if j < 2 else (j * j + j - 2) / (2 * j * (j + 1))

@@ -80,6 +80,7 @@ class StiffSum:
             add_rate(term, *self._at, rate)
 
     def _jacobian(self, fields: int) -> list[Any]:
+        """Return the Jacobian of the sum of the terms, one sparse matrix for each field."""
         each = [term.jacobian(fields) for term in self.terms]
         return [sum(matrices[1:], matrices[0]) for matrices in zip(*each, strict=True)]
 

@@ -145,6 +145,7 @@ def _split(
 
 
 def _has_operator(tree: ast.expr) -> bool:
+    """Return whether a syntax tree calls an operator such as ``laplace``."""
     return any(is_call(node, each) for node in ast.walk(tree) for each in OPERATORS)
 
 
@@ -159,6 +160,7 @@ def _has_changing_data(operators: Operators) -> bool:
 
 
 def _has_time(tree: ast.expr) -> bool:
+    """Return whether a syntax tree contains the time t."""
     return any(isinstance(node, ast.Name) and node.id == "t" for node in ast.walk(tree))
 
 
@@ -222,6 +224,7 @@ def condition_from_text(
 
 
 def _number(text: str, parameters: Mapping[str, Any]) -> float:
+    """Return the value of a number or a scalar parameter in a text; raise ValueError for another text."""
     try:
         return float(ast.literal_eval(text)) if text not in parameters else float(parameters[text])
     except (ValueError, SyntaxError, TypeError):

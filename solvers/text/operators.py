@@ -47,6 +47,7 @@ class Operators:
         return self._two_point({}).jacobian(1)[0]
 
     def _two_point(self, boundaries: Boundaries) -> Diffusion:
+        """Return the diffusion term of coefficient 1 with monotone two-point fluxes."""
         return Diffusion(self.mesh, np.ones(self.mesh.cells), boundaries=boundaries, nonnegative=True)
 
     def laplacian_of(self, field: str) -> Affine:

@@ -172,6 +172,7 @@ class LinearPart:
         self._solvers: list[ShiftedSolver | None] = [None] * len(sums.fields)
 
     def _source(self, time: float) -> Floats:
+        """Return the part of the rate of change that does not depend on the fields."""
         return self._sums(time, self._zero) if self._has_source else self._zero
 
     def prepare(self, time: float, values: Floats) -> float:

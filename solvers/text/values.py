@@ -74,6 +74,7 @@ class Tangent:
         return Tangent(matrix @ self.value, matrix @ self.matrix)
 
     def _scaled(self, factor: Any) -> Any:
+        """Return the derivative matrix with its rows multiplied by a factor."""
         from scipy.sparse import diags_array
 
         return diags_array(np.broadcast_to(as_numbers(factor), (self.matrix.shape[0],)).copy()) @ self.matrix
@@ -115,6 +116,7 @@ class Evaluator:
 
 
 def _convolution(mesh: Mesh, kernel: _Kernel) -> Any:
+    """Return the convolution of fields with a kernel, by a transform if the mesh allows it."""
     if mesh.manifold in ("circle", "sphere"):
         return Zonal(mesh, kernel.of_cosine).potential
     if len(set(np.round(mesh.volumes / mesh.volumes.max(), 9))) == 1 and mesh.dimension == mesh.ambient_dimension:
@@ -139,6 +141,7 @@ class _Kernel:
         return self._value(r=np.linalg.norm(x - y, axis=2))
 
     def _value(self, **places: Floats) -> Floats:
+        """Return the kernel at given distances r or cosines c."""
         numbers = {name: value for name, value in self.evaluator.parameters.items() if np.ndim(value) == 0}
         found = _Evaluation(self.evaluator, {"pi": np.pi, **numbers, **places}).of(self.tree)
         check_reals(f"kernel {ast.unparse(self.tree)}", found)
@@ -164,6 +167,7 @@ class _Evaluation:
     names: Mapping[str, Any]
 
     def of(self, node: ast.expr) -> Any:
+        """Return the value of a node of the syntax tree: a number, an array, a vector or a tangent."""
         match node:
             case ast.Constant(value=number):
                 return np.complex128(number) if isinstance(number, complex) else np.float64(number)  # type: ignore[arg-type]
@@ -184,6 +188,7 @@ class _Evaluation:
         raise TypeError(ast.dump(node))  # the grammar allows nothing else
 
     def _call(self, name: str, node: ast.Call) -> Any:
+        """Return the value of a call of a function or an operator."""
         operators, first = self.evaluator.operators, node.args[0]
         if name in POINTWISE:
             value = self._scalar(first)
@@ -235,6 +240,7 @@ class _Evaluation:
         return tuple(self._apply(matrix, value) + source(time) for matrix, source in parts_of(node.id))
 
     def _apply(self, matrix: Any, value: Any) -> Any:
+        """Return a sparse matrix applied to a value, or to a tangent by the chain rule."""
         if isinstance(value, Tangent):
             return value.after(matrix)
         return matrix @ np.broadcast_to(as_numbers(value), (self.evaluator.mesh.cells,))
@@ -264,6 +270,7 @@ class _Evaluation:
         return value
 
     def _vector(self, node: ast.expr) -> tuple[Any, ...]:
+        """Return the components of a vector in a text; raise ValueError for a value that is no vector."""
         value, d = self.of(node), self.evaluator.mesh.ambient_dimension
         if not isinstance(value, tuple) or len(value) != d:
             raise ValueError(f"{ast.unparse(node)}: expected a vector of {d} component(s)")

@@ -89,10 +89,12 @@ def integrator_of(equation: Equation, method: str | Make, rtol: float, atol: flo
 
 
 def _split(name: str, equation: Equation, rtol: float, atol: float, cfl: float | None) -> Integrator:
+    """Return the integrator by Strang splitting for densities."""
     return SplitIntegrator(equation, name, cfl or 0.5, None if math.isinf(rtol) else rtol, atol)
 
 
 def _tableau(name: str, equation: Equation, rtol: float, atol: float, cfl: float | None) -> Integrator:
+    """Return the Runge–Kutta integrator of a named tableau."""
     return RungeKutta(equation, TABLEAUX[name](), rtol, atol, cfl or SSP_CFL)
 
 
@@ -102,18 +104,22 @@ def make_implicit(equation: Equation, rtol: float, atol: float, cfl: float | Non
 
 
 def _super(equation: Equation, rtol: float, atol: float, cfl: float | None) -> Integrator:
+    """Return the integrator by super-time-stepping (RKL2)."""
     return SuperTimeStepping(equation, rtol, atol, cfl or SSP_CFL)
 
 
 def _exponential(equation: Equation, rtol: float, atol: float, cfl: float | None) -> Integrator:
+    """Return the exponential Rosenbrock integrator."""
     return ExponentialRosenbrock(equation, rtol, atol, cfl or SSP_CFL)
 
 
 def _symplectic(equation: Equation, rtol: float, atol: float, cfl: float | None) -> Integrator:
+    """Return the symplectic integrator."""
     return Symplectic(equation, rtol, atol, cfl or LINEAR_CFL)
 
 
 def _eighth(equation: Equation, rtol: float, atol: float, cfl: float | None) -> Integrator:
+    """Return the adaptive integrator of order 8 by Dormand and Prince."""
     return AdaptiveIntegrator(SemiDiscrete(equation).full, min(rtol, 1e-3), equation.limit, absolute=atol)
 
 

@@ -206,6 +206,7 @@ class _StoredTimes:
             self._keep(state)
 
     def _keep(self, state: State) -> None:
+        """Store a copy of a state and its time."""
         self._t.append(state.time)
         self._u.append(state.values.copy())
 
@@ -277,6 +278,7 @@ def _sign(number: int, event: Event, state: State) -> float:
 
 
 def _span(t_span: tuple[float, float]) -> tuple[float, float]:
+    """Return the start and the end time as floats; raise ValueError unless they are finite and increasing."""
     try:
         t0, t1 = map(float, t_span)
     except (TypeError, ValueError):
@@ -287,6 +289,7 @@ def _span(t_span: tuple[float, float]) -> tuple[float, float]:
 
 
 def _times(times: Sequence[float], start: float, end: float) -> tuple[float, ...]:
+    """Return the given output times as floats; raise an error unless they increase within the run."""
     check_unmasked("times", times)
     try:
         found = tuple(float(time) for time in times)
@@ -322,5 +325,6 @@ def _field(u0: npt.ArrayLike, equation: Equation) -> Floats:
 
 
 def _split(callbacks: Sequence[Any]) -> tuple[list[Callable[[State], object]], list[Observer]]:
+    """Return the functions and the observers among the callbacks, separately."""
     observers = [one for one in callbacks if isinstance(one, Observer)]
     return [one for one in callbacks if not isinstance(one, Observer)], observers

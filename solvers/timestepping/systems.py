@@ -108,6 +108,7 @@ class Systems:
             rows.retain(~ended)
 
     def _observations_at_ends(self, moved: Mask) -> Iterator[Observation]:
+        """Yield the number, the time and the values of each moved system at a scheduled time."""
         rows, numbers = self._rows, self._rows.numbers
         while len(at_end := np.flatnonzero(moved & is_reached(self._dues.next(numbers), rows.time))):
             self._dues.take(numbers[at_end])

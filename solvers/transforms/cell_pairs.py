@@ -66,6 +66,7 @@ class ZonalPairs:
                 whole[backend.to_device(some)] = backend.to_device(part)
 
     def _tile(self, targets: Floats, sources: Floats, logs: Floats) -> tuple[Floats, Floats, Floats]:
+        """Return the sums log_scale, Z and N of a zonal kernel at targets over sources of log masses ``logs``."""
         exponents = self._log_kernel(targets @ sources.T) + logs
         log_scale = np.maximum(exponents.max(axis=1, initial=-np.inf), np.finfo(np.float64).min)  # not −∞
         kernel = np.exp(exponents - log_scale[:, None])

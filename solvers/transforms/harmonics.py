@@ -219,6 +219,7 @@ class SphereHarmonics:
         return self._of_modes(self.along_rings.of_density(density, level))
 
     def _of_modes(self, modes: Floats) -> Complexes:
+        """Return the harmonic coefficients of azimuthal modes on the rings, by Legendre transforms."""
         backend, size = self.mesh.backend, self.degree + 1
         modes, shape = modes.reshape(-1, *modes.shape[-3:]), modes.shape[:-3]
         coefficients: Complexes = backend.zeros((len(modes), size, size), complex)
@@ -302,6 +303,7 @@ class SphereHarmonics:
         return self._gradient(modes, multipliers, uniform)[:2]
 
     def _gradient(self, modes: Floats, multipliers: Floats, uniform: Floats | None) -> tuple[Floats, Floats, Floats]:
+        """Return f, ∇p and r at the cell centers: convolutions of functions with the azimuthal modes ``modes``."""
         backend, size, shape = self.mesh.backend, self.degree + 1, modes.shape[:-3]
         modes = modes.reshape(-1, *modes.shape[-3:])
         rows, sets = len(modes), len(multipliers) + 1

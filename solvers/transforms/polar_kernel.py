@@ -95,12 +95,14 @@ class PolarKernel:
 
     @cached_property
     def _slope(self) -> Floats:
+        """Return the table ∂_θK/β (cells, cells) over pairs of polar angles, times e^{−log_scale}."""
         cosine, sine = self._cosine, self._sine
         slopes: Floats = self._kernel * (cosine[:, None] * sine * self._ratio - sine[:, None] * cosine)
         return slopes
 
     @cached_property
     def _along(self) -> Floats:
+        """Return the table of K⟨x, y⟩ (cells, cells) over pairs of polar angles, times e^{−log_scale}."""
         cosine, sine = self._cosine, self._sine
         parts: Floats = self._kernel * (sine[:, None] * sine * self._ratio + cosine[:, None] * cosine)
         return parts

@@ -99,6 +99,7 @@ class RingSums:
         return self.mesh.volumes[first_cells].astype(np.float64)
 
     def _analysis(self, values: Floats, level: Floats | None, weights: Floats) -> Floats:
+        """Return the azimuthal modes of ``values`` − ``level``, times ``weights`` (rings,), on each ring."""
         if not (values.flags.c_contiguous and getattr(values.flags, "writeable", True)):
             values = values.copy()  # other layouts would compile the kernel anew
         rows, backend = values.reshape(-1, self.mesh.cells), self.mesh.backend
@@ -285,6 +286,7 @@ class RingFFTs:
 
 
 def _blocks(mesh: Rings) -> Iterator[_Block]:
+    """Yield blocks of adjacent rings that have the same number of cells."""
     counts, start = mesh.ring_cells, mesh.ring_start
     changes = np.flatnonzero(np.diff(counts)) + 1
     for first, last in zip([0, *changes], [*changes, len(counts)], strict=True):
@@ -295,10 +297,10 @@ def _blocks(mesh: Rings) -> Iterator[_Block]:
 
 
 def ring_transform(mesh: Rings, degree: int) -> RingTransform:
-    """Return the faster transform between the cells and the azimuthal modes up to ``degree`` of a sphere's rings.
+    """Return the faster transform between the cells of each ring and their azimuthal modes up to ``degree``.
 
-    On the CPU the transform is by sums where a cell takes few products, else by FFTs; a GPU, where an FFT of each
-    length of a ring would be a launch of its own, uses sums.
+    The transform uses sums if they take at most MAX_PRODUCTS products per cell, else FFTs. A GPU always uses sums:
+    FFTs would take one launch for each length of a ring.
     """
     counts = np.asarray(mesh.ring_cells, dtype=np.int64)
     few = float(_products(counts, degree) @ counts) <= mesh.backend.MAX_PRODUCTS * mesh.cells

@@ -117,8 +117,9 @@ class BranchOfCase(Drawn):
     def grows_above(self) -> bool:
         """Return whether the mode in which the branch leaves the uniform density grows above the critical value.
 
-        The mode is a harmonic of the degree of the branch. Over noise the result is False, and over v of V = vI it is
-        True. Over β it is True where the growth rate of the mode increases with β.
+        The mode is a harmonic of the degree of the branch. If the branch varies the noise, the result is False. If
+        the branch varies v of V = vI, the result is True. If the branch varies β, the result is True where the growth
+        rate of the mode increases with β.
         """
         if self.over != BETA:
             return self.over == VALUE

@@ -202,6 +202,7 @@ class Equilibria:
 
     @cached_property
     def _zonals(self) -> Floats:
+        """Return the zonal functions of degrees 1 to MOMENTS at the nodes: (MOMENTS, nodes)."""
         return np.array([self.zonal(degree) for degree in range(1, MOMENTS + 1)])
 
     def is_resolved(self, u: Floats) -> bool:

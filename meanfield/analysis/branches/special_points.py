@@ -80,7 +80,7 @@ class UnlocatedPoint:
     between : (Equilibrium, Equilibrium)
         States before and after.
     reason : str
-        Reason why it was not located.
+        Reason why the fold or bifurcation was not located.
     """
 
     order: int

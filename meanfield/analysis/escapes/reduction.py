@@ -126,6 +126,7 @@ class _Constrained:
 
     @property
     def _masses(self) -> Floats:
+        """Return the masses (nodes,) of the density e^u at the nodes."""
         return np.asarray(self._equations.weights * np.exp(self.u))
 
     @property

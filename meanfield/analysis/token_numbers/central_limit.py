@@ -107,10 +107,12 @@ def degree_of(points: Points) -> int:
 
 
 def _zonal(points: Points, value: Floats, gradient: Floats) -> ZonalOperator:
+    """Return the operator of a zonal kernel with given multipliers on a circle or a sphere, and of its gradient."""
     return CircleZonal(points, value, gradient) if isinstance(points, Mesh) else SphereZonal(points, value, gradient)
 
 
 def _harmonics(points: Points, degree: int) -> Harmonics:
+    """Return the transform between values at points of a circle or a sphere and harmonics up to a degree."""
     return CircleHarmonics(points, degree) if isinstance(points, Mesh) else SphereHarmonics(points, degree)
 
 

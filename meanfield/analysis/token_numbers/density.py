@@ -37,10 +37,12 @@ class DensityRun:
         return np.array([values @ self._masses(k) for k in range(len(self.times))])
 
     def _masses(self, k: int) -> Floats:
+        """Return the masses (cells,) of snapshot k, with the sum 1."""
         masses = self._run.density(k) * self._run.cell_areas
         return np.asarray(masses / masses.sum())
 
     def _uniform_masses(self) -> Floats:
+        """Return the masses (cells,) of the uniform density, with the sum 1."""
         areas = self._run.cell_areas
         if self._run.cell_centers.shape[1] == 1:
             areas = self._run.variable("uniform") * areas

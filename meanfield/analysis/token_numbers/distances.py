@@ -47,6 +47,7 @@ class Distances:
         return np.array([self._mean(*each) for each in zip(positions, self._densities, strict=True)])
 
     def _mean(self, points: Floats, density: list[Curve]) -> float:
+        """Return the distance of points (n, d) of equal mass from a density, as a mean over the slices."""
         masses = np.full(len(points), 1 / len(points))
         curves = (_curve(angles(points), masses) for angles in self._angles)
         return float(np.mean([self._between(*pair, self._order) for pair in zip(curves, density, strict=True)]))
@@ -60,10 +61,12 @@ def spread_directions(count: int) -> Floats:
 
 
 def _curve(places: Floats, masses: Floats) -> Curve:
+    """Return the cumulative distribution of point masses on a line or a circle."""
     return cumulative_curve(places, np.zeros(len(places)), masses)
 
 
 def _azimuth(points: Floats) -> Floats:
+    """Return the azimuths (n,) of points (n, d) in [0, 2π)."""
     return np.asarray(np.mod(np.arctan2(points[:, 1], points[:, 0]), 2 * np.pi))
 
 
@@ -73,4 +76,5 @@ def _polar_angle(points: Floats) -> Floats:
 
 
 def _polar_angle_from(axis: Floats) -> Angles:
+    """Return the function of points (n, d) to their angles (n,) from an axis."""
     return lambda points: np.arccos(np.clip(points @ axis, -1, 1))

@@ -176,9 +176,11 @@ class _TimeMap:
         return math.log1p((self.until - self.start) / self.unit)
 
     def time(self, log: float) -> float:
+        """Return the time t of a logarithmic time ℓ, at most the end time."""
         return min(self.start + self.unit * math.expm1(log), self.until)
 
     def atoms(self, state: Floats) -> Atoms:
+        """Return the atoms at the positions in a state vector of the ODE solver."""
         positions = state[:-1].reshape(len(self.masses), -1)
         return Atoms(unit_vectors(positions), self.masses)
 
@@ -197,6 +199,7 @@ class _TimeMap:
         return np.concatenate(parts, axis=1)
 
     def _rate(self, states: Floats) -> Floats:
+        """Return the rates of change of state vectors, one in each column, with respect to the transformed time s."""
         vectors = states[:-1].T.reshape(states.shape[1], len(self.masses), -1)
         lengths = np.linalg.norm(vectors, axis=2, keepdims=True)
         passed = self.unit * np.exp(np.clip(states[-1], 0.0, self.end + 1))  # trial states may be arbitrary

@@ -106,6 +106,7 @@ class DensityStates:
 
 
 def _rows(atoms: Atoms) -> Floats:
+    """Return the mass and the position of each atom as a row (atoms, 1 + d)."""
     return np.column_stack([atoms.masses, atoms.positions])
 
 

@@ -116,6 +116,8 @@ class _Stages:
         self.events[:] = handover_events(state.time, clusters)
 
     def _error(self, state: State, until: float) -> HandoverError:
+        """Return the estimated error of the handover at a state: a comparison with a later handover."""
+
         def carry_on(values: Floats, start: float, end: float) -> Floats:
             copy = State(start, values.copy())
             return _on_host(integrate(copy, self._problem.dynamics, end).values)
@@ -185,5 +187,6 @@ class _StageDiagnostics(Diagnostics):
 
 
 def _on_host(values: Floats) -> Floats:
+    """Return values on the host in float64."""
     on_host: Floats = backend_for(values).to_host(values).astype(np.float64, copy=False)
     return on_host

@@ -112,4 +112,5 @@ def initial_points(mesh: Mesh, angles: Sequence[float], masses: Sequence[float] 
 
 
 def _distribution(mesh: Mesh, dimension: int, log_relative: Callable[[Floats], Floats]) -> Floats:
+    """Return the distribution (cells,) of the polar angle per radian, from a log density relative to uniform."""
     return np.asarray(np.exp(log_masses(mesh, dimension, log_relative)) / mesh.volumes)

@@ -60,6 +60,7 @@ def _check_range(case: Case, heads: list[Head]) -> None:
 
 
 def _sets_of_heads(case: Case) -> list[list[Head]]:
+    """Return the attention heads of each layer of matrices of a case; one set for all layers without a file."""
     attention, d = case.attention, case.domain.d
     if attention.file is not None:
         return _heads_from_file(attention.file, d)
@@ -124,6 +125,7 @@ def _heads_from_file(path: str, d: int) -> list[list[Head]]:
 
 
 def _factor(matrix: Matrix | sections.RandomMatrix | None, d: int) -> Factor:
+    """Return a matrix of a head as an array (d, d), or as a number for a multiple of the identity."""
     if isinstance(matrix, sections.RandomMatrix):
         return matrix.scale * random_matrix(matrix.ensemble, d, matrix.seed)
     scale = sections.scale_of(matrix)

@@ -171,7 +171,7 @@ class ShellAttention:
 
 
 def output_at_positions(space: FreeRadius, attention: ShellAttention) -> Output:
-    """Return a function of time and density with the attention field A (radii, directions, d) at positions x = rω.
+    """Return the function (time, density) → attention field A (radii, directions, d) at positions x = rω.
 
     The function serves runs without layer norm, whose attention depends on positions.
     """
@@ -181,7 +181,7 @@ def output_at_positions(space: FreeRadius, attention: ShellAttention) -> Output:
 
 
 def output_at_directions(space: FreeRadius, attention: ShellAttention) -> Output:
-    """Return a function of time and density with the attention field A (1, directions, d) at directions ω.
+    """Return the function (time, density) → attention field A (1, directions, d) at directions ω.
 
     The function serves the layer norms pre, peri and mix, whose attention depends on directions only.
     """

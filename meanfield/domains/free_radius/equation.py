@@ -75,6 +75,7 @@ class FreeRadius:
 
     @cached_property
     def _log_radii(self) -> Floats:
+        """Return the logarithms (shells,) of the radii of the shells, on the host."""
         return self.radial.on_host.centers[:, 0]
 
     def centers(self, time: float = 0.0) -> Floats:

@@ -132,10 +132,12 @@ class SequenceDiffusion:
 
 
 def _of_length(lengths: Floats, values: Floats) -> Floats:
+    """Return vectors (n, d), rescaled to the lengths (n, 1)."""
     rescaled: Floats = values * (lengths / _lengths(values))
     return rescaled
 
 
 def _lengths(values: Floats) -> Floats:
+    """Return the lengths (n, 1) of vectors (n, d)."""
     lengths: Floats = np.sqrt(backend_for(values).xp.einsum("nd,nd->n", values, values))[:, None]
     return lengths

@@ -130,6 +130,7 @@ def token_sums(
 
 
 def _exponential_sums(points: Floats, beta: float, head: Head, kernel: Kernel, pairs: PairSums) -> TokenSums:
+    """Return the faster sums of the exponential kernel over tokens: a transform, or sums over ``pairs``."""
     n, d = points.shape
     size = steepness(beta, head)
     degrees = exponential_degree(d, size) + 1
@@ -147,6 +148,7 @@ def _exponential_sums(points: Floats, beta: float, head: Head, kernel: Kernel, p
 
 
 def _zonal_sums(points: Floats, beta: float, kernel: Kernel, causal: bool, transforms: bool) -> TokenSums:
+    """Return the faster sums of a zonal kernel over tokens: a transform, or sums over all pairs."""
     n, d = points.shape
     pairs = ZonalPairSums(points, beta, kernel, causal)
     if not transforms:

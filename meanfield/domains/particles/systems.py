@@ -77,6 +77,7 @@ class RatesOfSystems:
         return output
 
     def _sums(self, head: _StackedHead, which: Indices, points: Floats) -> tuple[Floats, Floats, Floats]:
+        """Return the attention sums (log_scale, Z, N) of a head among the tokens of each of the systems ``which``."""
         return sums_of_systems(
             head.kernel_vectors(which, points), points, self._masses[which], causal=self._velocity.causal
         )

@@ -102,6 +102,7 @@ def _numbers(group: h5py.Group, name: str, size: int) -> Floats:
 
 
 def _form_of(file: h5py.File, size: int, beta: float, causal: bool) -> LayerForm:
+    """Return the form of a trained layer from the attributes of a file of weights."""
     form: dict[str, Any] = {name: file.attrs[name] for name in (*_FORM, *(n for n in _LATER if n in file.attrs))}
     for name in ("epsilon", "rotary_scale", *_LATER):
         if name in form and not isinstance(form[name], int | float | np.integer):

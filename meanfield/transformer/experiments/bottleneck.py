@@ -125,6 +125,7 @@ def informations(fit: Fit) -> Floats:
 
 
 def _layer_information(means: Floats, labels: Integers, mixed: Integers) -> tuple[float, ...]:
+    """Return the four bounds of mutual information of one layer from its token means (examples, d)."""
     centered = means - means.mean(axis=0)
     deviation = centered.std()
     scaled = centered / (deviation if deviation > 0 else 1.0)

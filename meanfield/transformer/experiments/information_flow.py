@@ -86,6 +86,7 @@ def ends_shuffled(states: Floats) -> float:
 
 
 def _states(network: TokenNetwork, inputs: object) -> Floats:
+    """Return the states of the tokens before the first layer and after each layer of a network."""
     _, trace = traced(network, inputs)  # type: ignore[arg-type]
     return np.stack([u.double().numpy() for u in trace.states])
 

@@ -30,7 +30,7 @@ NULL = POSITIONS.index("none")
 
 
 def positions(case: TrainingCase, seeds: tuple[int, ...], show: Printer, workers: Workers = HERE) -> Outcome:
-    """Train networks of both kinds with each kind of positions, and return their test accuracy.
+    """Train Transformers and PDE networks with each kind of positions, and return their test accuracy.
 
     The array is (network, positions, seed). The accuracy is NaN for rotary positions of the PDE network.
     """
@@ -53,6 +53,7 @@ def positions(case: TrainingCase, seeds: tuple[int, ...], show: Printer, workers
 
 
 def _accuracy(case: TrainingCase) -> float:
+    """Train a network, and return its final accuracy on test examples."""
     return train(begin(case, task_of(case))).history.test_accuracy[-1]
 
 

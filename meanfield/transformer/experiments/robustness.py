@@ -135,6 +135,7 @@ def accuracies(network: TokenNetwork, examples: Examples, within: Range) -> Floa
 
 
 def _accuracy(logits: Tensor, labels: Tensor) -> float:
+    """Return the fraction of examples whose largest logit is that of the label."""
     return float((logits.argmax(dim=-1) == labels).double().mean())
 
 
@@ -187,11 +188,13 @@ def ascend(logits: Logits, examples: Examples, radius: float, within: Range, ste
 
 
 def _fgsm(network: TokenNetwork, examples: Examples, within: Range, size: float) -> Tensor:
+    """Return the logits after one step of the fast gradient sign method, of a size relative to the range."""
     radius = size * (within[1] - within[0])
     return network(ascend(network, examples, radius, within, 1, radius))  # type: ignore[no-any-return]
 
 
 def _pgd(network: TokenNetwork, examples: Examples, within: Range, size: float) -> Tensor:
+    """Return the logits after projected gradient ascent of the loss, of a size relative to the range."""
     radius = size * (within[1] - within[0])
     return network(ascend(network, examples, radius, within, STEPS, 2.5 * radius / STEPS))  # type: ignore[no-any-return]
 
@@ -217,7 +220,10 @@ def losses_of(found: Outcome) -> Floats:
 
 
 def comparisons_of(names: list[str]) -> list[tuple[str, str]]:
-    """Return the pairs of networks that are compared: PDE and Transformer alike, and each kind with its variants."""
+    """Return the pairs of networks that are compared.
+
+    A PDE network is compared with the Transformer of the same variant, and each variant with the full network.
+    """
     pde, transformer = KINDS[1], KINDS[0]
     alike = [(name, name.replace(pde, transformer, 1)) for name in names if name.startswith(pde)]
     return alike + [(name, kind) for kind in KINDS for name in names if name.startswith(f"{kind},")]

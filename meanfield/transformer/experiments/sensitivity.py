@@ -159,18 +159,22 @@ def _lengths(x: Tensor) -> Tensor:
 
 
 def _unit(x: Tensor) -> Tensor:
+    """Return the perturbation of each example, scaled to length 1."""
     return torch.nn.functional.normalize(x.flatten(1), dim=1).view_as(x)
 
 
 def _tangent(states: Tensor, v: Tensor) -> Tensor:
+    """Return vectors projected on the tangent spaces of the sphere at the states."""
     return v - (v * states).sum(dim=-1, keepdim=True) * states
 
 
 def _unchanged(states: Tensor, v: Tensor) -> Tensor:
+    """Return vectors unchanged: states in R^d have no constraint."""
     return v
 
 
 def _on_sphere(network: TokenNetwork) -> bool:
+    """Return whether the layers of a network keep states on the sphere."""
     return any(isinstance(layer, FieldLayer) and layer.on_sphere for layer in network.body.layers)
 
 

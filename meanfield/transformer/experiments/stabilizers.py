@@ -112,6 +112,7 @@ def train_and_measure(case: TrainingCase) -> dict[str, Any]:
 
 
 def _measure(case: TrainingCase) -> dict[str, Any]:
+    """Train a network, and return its measures before and after training."""
     fit = begin(case, task_of(case))
     inputs, labels = fit.task.test.inputs[:EXAMPLES], fit.task.test.labels[:EXAMPLES].cpu().numpy()
     untrained = profiles(fit.network, inputs, labels)
@@ -172,6 +173,7 @@ def _centered(rows: Floats) -> Floats:
 
 
 def _directions(states: Floats) -> Floats:
+    """Return the states of each example (examples, n, d) as one unit vector (examples, n·d)."""
     rows = states.reshape(len(states), -1)
     return np.asarray(rows / np.maximum(np.linalg.norm(rows, axis=1, keepdims=True), 1e-300))
 
@@ -188,11 +190,13 @@ def _grid(vary: Sequence[str]) -> dict[str, tuple[str, ...]]:
 
 
 def _name(key: str) -> str:
+    """Return the name of the axis of a varied key: its last part, with the section if the name is taken."""
     section, name = key.split(".")
     return f"{section}_{name}" if name in ("seed", "state", *NUMBERS, *PROFILES) else name
 
 
 def _typed(values: Sequence[str]) -> list[float] | list[int] | Sequence[str]:
+    """Return texts as whole numbers or floats if all are, else unchanged."""
     for kind in (int, float):
         try:
             return [kind(value) for value in values]

@@ -133,4 +133,5 @@ def train_subjects(
 
 
 def _end(fit: Fit) -> str:
+    """Return a comma and the reason why training stopped early, or an empty text."""
     return f", {fit.stopped}" if fit.stopped else ""

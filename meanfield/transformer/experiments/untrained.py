@@ -121,6 +121,7 @@ def _strength(radius: float) -> float:
 
 
 def _growth_of_density(one: Ablation) -> Floats:
+    """Return the logarithmic growth of a small harmonic of a density on the circle, by time."""
     sections = {
         "domain": {"manifold": "circle", "resolution": CELLS},
         "attention": {"beta": BETA},
@@ -131,6 +132,7 @@ def _growth_of_density(one: Ablation) -> Floats:
 
 
 def _growth_on_line(one: Ablation) -> Floats:
+    """Return the logarithmic growth of the standard deviation of a Gaussian on the line, by time."""
     sections = {
         "domain": {"manifold": "line", "resolution": LINE_CELLS, "core": 4.0, "outermost": 50.0},
         "attention": {"beta": LINE_BETA},
@@ -181,6 +183,7 @@ def _growth_of_tokens(layer: Layer, one: Ablation) -> Floats:
 
 
 def _layer_of_particles(one: Ablation) -> Layer:
+    """Return the map of one layer of tokens with the layer norm and the residual of an ablation."""
     law = ParticleVelocity(BETA, norm=LayerNorm(one.norm))
     return lambda x: layer_map(law, x, one.step, residual=one.residual)
 

@@ -35,6 +35,7 @@ def _architectures(found: Outcome) -> Iterator[tuple[int, tuple[int, ...], list[
 
 
 def _free_axes(found: Outcome) -> tuple[str, ...]:
+    """Return the names of the axes of the varied keys of a study, except network, depth and seed."""
     return found.arrays["stable_rate"].dims[1:-2]
 
 
@@ -109,12 +110,14 @@ def _pick(found: Outcome, axis: str, index: int) -> dict[str, list[Floats]]:
 
 
 def _compare(title: str, name: str, some: dict[str, list[Floats]], others: dict[str, list[Floats]]) -> Iterator[str]:
+    """Yield lines on the difference of a measure between two sets of networks, trained and untrained."""
     for k, state in reversed(list(enumerate(STATES))):
         pairs = zip(some[name], others[name], strict=True)
         yield f"- {title}, {state}: {_by_kind([describe_difference(a[:, k], b[:, k]) for a, b in pairs])}"
 
 
 def _by_kind(texts: list[str]) -> str:
+    """Return one text for each kind of network as a list in words."""
     return ", ".join(f"{NAMES[kind]} {text}" for kind, text in zip(KINDS, texts, strict=True))
 
 

@@ -60,6 +60,7 @@ def pattern_of(network: Network, causal: bool, periodic: bool = False) -> TokenP
 
 
 def _with_pattern(query: Tensor, key: Tensor, value: Tensor, beta: float, pattern: TokenPattern) -> Tensor:
+    """Return the attention output under a sparse pattern, by a mask or by lists of keys, whichever is faster."""
     n = query.shape[-2]
     if n < max(MIN_SPARSE, MIN_SPARSE_RATIO * _lists(pattern, n).shape[-1]):
         return scaled_dot_product_attention(query, key, value, attn_mask=_mask(pattern, n).to(query.device), scale=beta)
@@ -67,6 +68,7 @@ def _with_pattern(query: Tensor, key: Tensor, value: Tensor, beta: float, patter
 
 
 def _sparse(query: Tensor, key: Tensor, value: Tensor, beta: float, pattern: TokenPattern) -> Tensor:
+    """Return the attention output under a sparse pattern by sums over the listed keys of each query."""
     n = query.shape[-2]
     lists = _lists(pattern, n).to(query.device)
     first = n - len(lists)
@@ -80,9 +82,11 @@ def _sparse(query: Tensor, key: Tensor, value: Tensor, beta: float, pattern: Tok
 
 @lru_cache(maxsize=8)
 def _mask(pattern: TokenPattern, n: int) -> Tensor:
+    """Return the mask (n, n) of a pattern: whether a query attends to a key."""
     return torch.from_numpy(pattern.mask(n))
 
 
 @lru_cache(maxsize=8)
 def _lists(pattern: TokenPattern, n: int) -> Tensor:
+    """Return the numbers of the keys that each query of a pattern attends to, −1 for none."""
     return torch.from_numpy(pattern.lists(n).astype("int64"))

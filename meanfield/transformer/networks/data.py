@@ -167,6 +167,7 @@ def _arrays(data: Data) -> Task:
 
 
 def _classes(parts: list[Part]) -> int:
+    """Return the number of classes among the labels of the parts of a data set."""
     return 1 + max(int(y.max()) for _, y in parts)
 
 
@@ -279,6 +280,7 @@ def _split(text: str, data: Data) -> tuple[str, str]:
 
 
 def _encode_text(text: Sequence[str], words: list[str]) -> Integers:
+    """Return the numbers of the words of a text; the last number stands for unknown words."""
     number_of = {word: k for k, word in enumerate(words)}
     return np.array([number_of.get(word, len(words) - 1) for word in text], dtype=np.int64)
 

@@ -86,23 +86,27 @@ def _reader_of(path: Path) -> Callable[[Path], list[Part]]:
 
 
 def _npz(path: Path) -> list[Part]:
+    """Return the training and test parts (x, y) of an npz file, or its single part."""
     with np.load(path, allow_pickle=False) as file:
         ends = ("_train", "_test") if "x_train" in file else ("",)
         return [(file[f"x{end}"], file[f"y{end}"]) for end in ends]
 
 
 def _json(path: Path) -> list[Part]:
+    """Return the part (x, y) of a JSON file."""
     found = json.loads(path.read_text("utf-8"))
     return [(np.array(found["x"]), np.array(found["y"]))]
 
 
 def _json_folder(path: Path) -> list[Part]:
+    """Return the images of a folder with one JSON file for each class, with the class as label."""
     files = sorted(path.glob("*.json"))
     images = [np.array(json.loads(file.read_text("utf-8"))["data"], float).reshape(-1, *MNIST_SHAPE) for file in files]
     return [(np.concatenate(images), np.repeat(np.arange(len(files)), [len(one) for one in images]))]
 
 
 def _idx_folder(path: Path) -> list[Part]:
+    """Return the parts of a folder of IDX files, the format of MNIST, training first."""
     files = sorted(path.glob(f"*{IMAGES}*"), key=lambda file: "train" not in file.name)
     if len(files) not in (1, 2):
         raise FileNotFoundError(f"one or two files *{IMAGES}* expected, {len(files)} found")
@@ -110,6 +114,7 @@ def _idx_folder(path: Path) -> list[Part]:
 
 
 def _idx(path: Path) -> list[Part]:
+    """Return the images of an IDX file, the format of MNIST, and the labels of the file beside it."""
     return [(_idx_array(path), _idx_array(path.with_name(path.name.replace(IMAGES, LABELS))).astype(np.int64))]
 
 
@@ -125,6 +130,7 @@ def _idx_array(path: Path) -> Array:
 
 
 def _messages(root: Path, groups: list[str]) -> tuple[list[str], Integers]:
+    """Return the texts of the messages in the folders of some newsgroups, and their labels."""
     files = [(file, k) for k, group in enumerate(groups) for file in sorted((root / group).iterdir())]
     texts = [_body(file.read_text("latin-1")) for file, _ in files]
     return texts, np.array([k for _, k in files], dtype=np.int32)
@@ -139,5 +145,6 @@ def _body(message: str) -> str:
 
 
 def _in_one_line(error: BaseException) -> str:
+    """Return the message of an error in one line."""
     words = str(error).split("\n")[0]
     return f"no {words}" if isinstance(error, KeyError) else words or type(error).__name__

@@ -31,18 +31,21 @@ def _keep(layers: nn.ModuleList) -> None:
 
 
 def _draw_small(layers: nn.ModuleList) -> None:
+    """Draw all matrices from a Gaussian distribution of deviation SMALL, and set biases to 0."""
     for matrix in _matrices(layers).values():
         matrix.normal_(std=SMALL)
     _clear_biases(layers)
 
 
 def _scale_outputs(layers: nn.ModuleList) -> None:
+    """Divide the output matrices of attention and network by √(2 layers)."""
     for name, matrix in _matrices(layers).items():
         if OUTPUTS & set(name.split(".")):
             matrix.div_(math.sqrt(2 * len(layers)))
 
 
 def _draw_orthogonal(layers: nn.ModuleList) -> None:
+    """Draw random orthogonal matrices, and set biases to 0."""
     for matrix in _matrices(layers).values():
         for one in matrix if matrix.ndim == 3 else [matrix]:
             nn.init.orthogonal_(one)
@@ -50,10 +53,12 @@ def _draw_orthogonal(layers: nn.ModuleList) -> None:
 
 
 def _matrices(layers: nn.ModuleList) -> dict[str, Tensor]:
+    """Return the parameters of layers with two or more dimensions, by name."""
     return {name: parameter for name, parameter in layers.named_parameters() if parameter.ndim > 1}
 
 
 def _clear_biases(layers: nn.ModuleList) -> None:
+    """Set the biases of layers to 0."""
     for name, parameter in layers.named_parameters():
         if name.endswith("bias"):
             parameter.zero_()

@@ -146,6 +146,7 @@ def _digest(attributes: Mapping[str, str], datasets: Mapping[str, Floats]) -> st
 
 
 def _read_into(fit: Fit, datasets: Mapping[str, Floats], stopped: str) -> None:
+    """Read weights, moments of the optimizer and the history of training from datasets of a file into a fit."""
     fit.history = History(**{name: datasets[name].tolist() for name in SETS})
     fit.stopped = "" if stopped == "finished" else stopped
     step = torch.tensor(float(len(fit.history.loss) - bool(fit.stopped)))
@@ -168,10 +169,12 @@ def _padded_measure(name: str, fit: Fit) -> Floats:
 
 
 def _weights(fit: Fit) -> dict[str, Floats]:
+    """Return the weights of a network on the host, by name."""
     return {name: parameter.detach().cpu().numpy() for name, parameter in fit.network.named_parameters()}
 
 
 def _moments(fit: Fit) -> Iterator[tuple[str, Floats]]:
+    """Yield the moments of the optimizer for each parameter: name and array."""
     for name, parameter in fit.network.named_parameters():
         state = fit.optimizer.state.get(parameter, {})
         for moment in MOMENTS:

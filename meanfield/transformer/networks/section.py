@@ -237,6 +237,7 @@ def shipped_training() -> dict[str, str]:
 
 
 def _text(name_or_path: str) -> str:
+    """Return the text of a training file, given by its path or by the name of a shipped one."""
     path = Path(name_or_path)
     if path.is_file():
         try:
@@ -251,6 +252,7 @@ def _text(name_or_path: str) -> str:
 
 
 def _parsed(data: dict[str, Any], overrides: Sequence[str]) -> TrainingCase:
+    """Return the validated training case of TOML tables after overrides; raise CaseError if it is not valid."""
     apply(data, overrides)
     refuse_unrepresentable(data)
     try:
@@ -263,6 +265,7 @@ def _parsed(data: dict[str, Any], overrides: Sequence[str]) -> TrainingCase:
 
 
 def _problems(case: TrainingCase) -> Problems:
+    """Yield the key, the value and the expected value of each invalid setting of a training case."""
     network, pde, data = case.network, case.pde, case.data
     if network.dimension % network.heads:
         yield "network.heads", network.heads, f"a divisor of network.dimension = {network.dimension}"
@@ -292,6 +295,7 @@ def _problems(case: TrainingCase) -> Problems:
 
 
 def _pde_problems(case: TrainingCase) -> Problems:
+    """Yield the key, the value and the expected value of each setting that the PDE network excludes."""
     network, pde = case.network, case.pde
     if network.positions == "rotary":
         yield "network.positions", network.positions, "another for the PDE network: its attention is that of states"

@@ -120,9 +120,11 @@ class TransformerLayer(nn.Module):
         return x, weights
 
     def _before(self, x: Tensor, part: int) -> Tensor:
+        """Return states after the layer norm before a part of the layer, unchanged for post-norm."""
         return x if self.scheme == "post" else self.norms[part](x)
 
     def _after(self, x: Tensor, output: Tensor, part: int) -> Tensor:
+        """Return states after a part of the layer: dropout, the residual connection and post-norm."""
         output = self.dropout(self.outer_norms[part](output))
         moved = x + output if self.residual else output
         return self.norms[part](moved) if self.scheme == "post" else moved

@@ -237,6 +237,7 @@ def _explosion(history: History, parts: list[str], training: Training) -> str:
 
 
 def _norm(parameters: list[torch.nn.Parameter]) -> float:
+    """Return the Euclidean norm of the gradient of all parameters; NaN if it is not finite."""
     squares = [float(p.grad.square().sum()) for p in parameters if p.grad is not None]
     return math.sqrt(math.fsum(squares)) if all(map(math.isfinite, squares)) else math.nan
 

@@ -79,12 +79,14 @@ def measure_variants(
 
 
 def _measures(hidden: Floats, keep: Booleans, whole: Floats) -> list[list[float]]:
+    """Return the measures of the tokens after each layer, last their agreement with the whole model."""
     directions = unit_vectors(hidden[:, keep])
     rows = [[quantity(points) for points in directions] for quantity in QUANTITIES.values()]
     return [*rows, list((directions * whole).sum(axis=2).mean(axis=1))]
 
 
 def _energy(directions: Floats) -> float:
+    """Return the energy ½ mean e^{⟨x,y⟩} over all pairs of directions (n, d)."""
     return float(0.5 * np.exp(directions @ directions.T).mean())
 
 

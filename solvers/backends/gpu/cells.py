@@ -56,6 +56,7 @@ _basins = translated(cpu.persistent_basins)
 
 @cuda.jit
 def _find_basins(level, contrast, start, neighbors, order, basin):
+    """Find the basins of :func:`persistent_basins` in one thread."""
     _basins(level, contrast, start, neighbors, order, basin)
 
 

@@ -249,6 +249,8 @@ class DensityRows:
         return np.asarray(backend.to_host(numbers))
 
     def _error(self, dt: Floats, end: EndMoments) -> Floats:
+        """Return the estimated errors (rows,) of a step relative to the allowed error."""
+
         def norms(moments: Numbers) -> Floats:
             return self._densities.norms(moments, end.moments)
 

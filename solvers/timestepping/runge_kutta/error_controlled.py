@@ -90,6 +90,7 @@ class ErrorControlled(ABC):
         return StepResult(stable_dt=self.problem.stable_dt)
 
     def _raise_underflow(self, state: State, dt: float) -> NoReturn:
+        """Raise NonFinite for a step that is too short: a blow-up, or a rate of change that is not finite."""
         with np.errstate(all="ignore"):
             after = self.problem.full(state.time + 2 * dt / SHRINK, state.values)  # at an attempted stage
         if not np.isfinite(after).all():
@@ -157,6 +158,7 @@ class RungeKutta(ErrorControlled):
         return stage + dt * _sum(table.weights - table.stages[-1], later), error
 
     def _unpartitioned(self, state: State, dt: float) -> tuple[Floats, Floats]:
+        """Return the values after a step and their estimated error, with one tableau for all terms."""
         table, problem = self.tableau, self.problem
         stages = table.stages if table.implicit is None else table.implicit
         rates: list[Floats] = []

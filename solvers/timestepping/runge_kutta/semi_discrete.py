@@ -189,6 +189,7 @@ class SemiDiscrete:
         return [partial(solver.solve, step=step) for solver in solvers]
 
     def _factorize(self, mesh: Mesh, time: float, values: Floats, step: float) -> list[Vector]:
+        """Return solvers of (1 − step·DΔ) v = right, one for each field, with D estimated from the stiff term."""
         from scipy.sparse import identity
 
         laplacian = links_matrix(mesh, np.asarray(mesh.face_conductances()))
@@ -202,6 +203,7 @@ class SemiDiscrete:
 
 
 def _solve_by_field(solvers: list[ShiftedSolver], right: Floats, step: float) -> Floats:
+    """Return the solution of the shifted linear system of each field."""
     rows = right.reshape(len(solvers), -1)
     found = [solver.solve(row, step) for solver, row in zip(solvers, rows, strict=True)]
     return np.asarray(found, dtype=right.dtype).reshape(right.shape)
@@ -219,6 +221,7 @@ def _without_step_limit(term: Term) -> Term:
 
 
 def _probe(shape: tuple[int, ...]) -> Floats:
+    """Return reproducible Gaussian random values of a shape."""
     return np.random.default_rng(1).standard_normal(shape)
 
 

@@ -90,6 +90,7 @@ def _forests(size: int, largest: int | None = None) -> Iterator[Tree]:
 
 
 def _size(tree: Tree) -> int:
+    """Return the number of nodes of a rooted tree."""
     return 1 + sum(map(_size, tree))
 
 
