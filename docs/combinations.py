@@ -11,8 +11,11 @@ from meanfield.sections.section import tag_of
 PAGE = Path(__file__).with_suffix(".md")
 HEAD = """# Compatibility of options
 
-Each column is a kind of domain, which supports the options marked `yes`; `meanfield check` rejects all other options in
-one line. This page is made by `python docs/combinations.py` from `meanfield/case/combinations.py` and the domains'
+Each column is a kind of domain, which supports the options marked `yes`. `meanfield check` rejects all other options
+with a message of one line. *Matrices* are Q, K or V that are no multiples of the identity, *heads* several attention
+heads, *file* matrices from `attention.file`, *kernels* all kernels except the exponential one, *pattern* a sparse
+pattern of attending tokens, *scale* the key `stabilizers.scale`, *layers* and *adaptive* values of `time.method`. This
+page is made by `python docs/combinations.py` from `meanfield/case/combinations.py` and the domains'
 records; a test compares the page with these sources:
 """
 
@@ -29,7 +32,7 @@ def page(domains: Mapping[str, type[Domain]] = DOMAINS) -> str:
     ]
     words = [[cell if isinstance(cell, str) else "yes" if cell else "–" for cell in row] for row in rows]
     options = table(["", *(f"`{name}`" for name in domains)], words)
-    exclusions = table(["option", "not together with", "expected"], EXCLUSIONS)
+    exclusions = table(["option", "not together with", "expected value of the option"], EXCLUSIONS)
     between = "Where a domain supports both options of a row, the first excludes the second:"
     return f"{HEAD}\n{options}\n\n{between}\n\n{exclusions}\n"
 

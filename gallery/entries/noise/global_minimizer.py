@@ -46,7 +46,7 @@ for d in (2, 3):
     assert (found[:, 1] <= found[:, 0]).all()  # ordered states exist before they become minimizers
 
 STATEMENT = Statement(
-    text="share of β = 1 to 5, d = 2 and 3, in which K_c < K# beyond β* and only there",
+    text="share of the cases β = 1 to 5, d = 2 and 3, in which K_c < K# if and only if β > β*",
     source="Mun and Rosenzweig 2606.05140v1 (dichotomy of global minimizers)",
     read="abstract and beginning; the value of K_c is computed here",
     expected=1.0,

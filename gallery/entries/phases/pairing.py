@@ -39,7 +39,7 @@ half = np.log(np.tan(ANGLE / 2) / np.tan(HALF / 2)) / 2  # time s at which the a
 found = float(np.interp(-HALF, -apart, of_moment))
 
 STATEMENT = Statement(
-    text="angle of the closest pair, 0.8 rad at s = 0, when 0.4 is expected, with the time scale of the initial cosine",
+    text="angle of the closest pair, at first 0.8 rad, when 0.4 is expected, with the time scale of the initial cosine",
     source="Rigollet 2512.01868, section 5.2, theorem after Bruno, Pasqualotto, Agazzi 2509.25040v1",
     read="text of 2512.01868; abstract of 2509.25040",
     expected=HALF,
