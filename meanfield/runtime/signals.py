@@ -141,24 +141,24 @@ def _no_interrupt_lost() -> Iterator[None]:
     before, here = sys.unraisablehook, threading.get_ident()
     ended, senders = threading.Event(), list[threading.Thread]()
 
-    def send(looked: threading.Event) -> None:
-        looked.wait()
+    def send(returned: threading.Event) -> None:
+        returned.wait()
         if not ended.wait(_RETRY):
             if hasattr(signal, "pthread_kill"):
                 signal.pthread_kill(here, signal.SIGTERM)
             else:  # on Windows, where the main thread finishes its wait first
                 signal.raise_signal(signal.SIGTERM)
 
-    def look(lost: sys.UnraisableHookArgs) -> None:
+    def resend(lost: sys.UnraisableHookArgs) -> None:
         if lost.exc_type is not KeyboardInterrupt:
             before(lost)
             return
-        looked = threading.Event()
-        senders.append(threading.Thread(target=send, args=(looked,), daemon=True))
+        returned = threading.Event()
+        senders.append(threading.Thread(target=send, args=(returned,), daemon=True))
         senders[-1].start()
-        looked.set()  # not before: an interrupt within this function would be lost too
+        returned.set()  # not before: an interrupt within this function would be lost too
 
-    sys.unraisablehook = look
+    sys.unraisablehook = resend
     try:
         yield
     finally:

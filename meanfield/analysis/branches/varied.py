@@ -56,6 +56,7 @@ class NoiseParameter:
         return self.at
 
     def critical(self, degree: int) -> float:
+        """Return the critical noise of a degree; raise ValueError if the degree decays even without noise."""
         critical = self.at.critical_noise(degree)
         if critical <= 0:
             expected = "expected one that grows without noise"
@@ -91,6 +92,7 @@ class BetaParameter:
         return _equilibria(self.dimension, p, self.normalization, self.value, self.nodes)
 
     def critical(self, degree: int) -> float:
+        """Return the β nearest to ``near`` at which a degree is neutral; raise ValueError if none is found."""
         from scipy.optimize import brentq
 
         def excess(beta: float) -> float:
@@ -134,6 +136,7 @@ class ValueParameter:
         return self.at
 
     def critical(self, degree: int) -> float:
+        """Return the value v at which a degree is neutral; raise ValueError if it decays even without noise."""
         return self.noise / NoiseParameter(self.at).critical(degree)
 
     def residual(self, u: Floats, p: float) -> tuple[Floats, Floats, Floats]:

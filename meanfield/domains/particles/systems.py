@@ -34,8 +34,8 @@ def system_of(velocity: ParticleVelocity, count: int, d: int) -> RatesOfSystems 
 class RatesOfSystems:
     """Rates of change ẋ of many small systems of tokens at once: positions (k, n, d) of k systems.
 
-    The rates of each are those of :class:`meanfield.domains.particles.motion.Motion`. An argument ``which`` (k,) has
-    the numbers of the systems.
+    The rates of each system are those of :class:`meanfield.domains.particles.motion.Motion`. An argument ``which`` (k,)
+    has the numbers of the systems.
     """
 
     def __init__(self, velocities: Sequence[ParticleVelocity], masses: Floats, d: int) -> None:

@@ -142,9 +142,10 @@ def _change(layers: Map, states: Tensor, direction: Tensor, size: float) -> Tens
 
 
 def _gain(layers: Map, states: Tensor, direction: Tensor, size: float) -> float:
-    """Return the ratio of the relative change after all layers to that of the states before, in one direction.
+    """Return the relative change of the states after all layers, divided by that of the initial states.
 
-    ``size`` is |δ|/|u| of the perturbation δ of these states u. The ratio is a geometric mean over examples.
+    The initial states u are perturbed by δ along ``direction``, with |δ|/|u| = ``size``. The result is a geometric mean
+    over examples.
     """
     with torch.no_grad():
         last = layers(states)

@@ -52,7 +52,7 @@ def launch_compiled(kernel: Any, shape: tuple[int, int], arguments: tuple[Any, .
 
 
 def _kinds_and_numbers(arguments: tuple[Any, ...]) -> tuple[tuple[Kind, ...], list[Any]]:
-    """Return the kind of each argument, and the numbers by which Numba passes all of them."""
+    """Return the kind of each argument, and all arguments as the list of numbers that a compiled kernel takes."""
     kinds: list[Kind] = []
     numbers: list[Any] = []
     for argument in arguments:

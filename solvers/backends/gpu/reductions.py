@@ -187,7 +187,7 @@ def _summarize(values, volumes, occupied, parts, more_parts, finished, result):
 
 
 def summary(values, volumes, occupied):
-    """Return the mass Σ u V of values u (cells,) with cell volumes V, ``occupied`` times it, and the largest u."""
+    """Return the mass Σ u V of values u (cells,) with cell volumes V, ``occupied`` times this mass, and max u."""
     blocks = _blocks(len(values))
     result = empty(3)
     run(_summarize, (blocks, THREADS), values, volumes, occupied, empty(blocks), empty(blocks), _finished(), result)
