@@ -81,6 +81,7 @@ def _entropy(run_data: RunData) -> Panel:
 
 
 def _clusters(run_data: RunData) -> Panel:
+    """Return the panel of the number of clusters over time for the HTML page."""
     clusters = run_data.diagnostics["clusters"]
     max_clusters = int(max(np.nanmax(clusters), 1))
     step = next(

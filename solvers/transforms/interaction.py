@@ -145,6 +145,7 @@ class Zonal:
         return self._apply_to(u)[1]
 
     def _apply_to(self, u: Floats) -> tuple[Floats, Floats]:
+        """Return the sums ∫K(x, y) u(y) dy (cells,) and their gradients (cells, d) for a field u (cells,)."""
         check_array("u", u, (self.mesh.cells,))
         masses = u * self.mesh.volumes
         if self.mesh.dimension == 1:  # sums of uniform densities are exact on the circle

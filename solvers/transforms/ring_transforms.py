@@ -86,9 +86,11 @@ class RingSums:
         self._analysis_work = int(_products(counts, np.minimum(degree, counts // 2)) @ counts) // PRODUCTS
 
     def analysis(self, masses: Floats) -> Floats:
+        """Return the azimuthal modes of masses, see :meth:`RingTransform.analysis`."""
         return self._analysis(masses, None, self._ones)
 
     def of_density(self, density: Floats, level: Floats | None) -> Floats:
+        """Return the azimuthal modes of the masses of a density, see :meth:`RingTransform.of_density`."""
         return self._analysis(density, level, self._volumes)
 
     @cached_property
@@ -112,16 +114,19 @@ class RingSums:
         return modes[0] if values.ndim == 1 else modes
 
     def synthesis(self, re: Floats, im: Floats) -> Floats:
+        """Return a real function from its azimuthal modes, see :meth:`RingTransform.synthesis`."""
         backend = self.mesh.backend
         values = backend.empty(self.mesh.cells, self.mesh.volumes.dtype)
         backend.launch(backend.ring_synthesis, self._work, re, im, *self._rings, *self._tables, values)
         return values
 
     def vectors(self, re: Floats, im: Floats) -> tuple[Floats, Floats]:
+        """Return a function and vectors from azimuthal modes, see :meth:`RingTransform.vectors`."""
         values, components = self._functions(re, im, *self._of_vectors)
         return values, self.mesh.backend.xp.ascontiguousarray(components.T)
 
     def gradient(self, re: Floats, im: Floats) -> tuple[Floats, Floats, Floats]:
+        """Return a function and a gradient from azimuthal modes, see :meth:`RingTransform.gradient`."""
         values, fields = self._functions(re, im, *self._of_gradient)
         return values, fields[:2], fields[2] if len(fields) > 2 else fields[0, ..., :0]
 
@@ -206,6 +211,7 @@ class RingFFTs:
         self._shape = 2, degree + 1, rings
 
     def analysis(self, masses: Floats) -> Floats:
+        """Return the azimuthal modes of masses, see :meth:`RingTransform.analysis`."""
         if masses.ndim > 1:
             of_rows: Floats = np.stack([self.analysis(row) for row in masses])
             return of_rows
@@ -222,6 +228,7 @@ class RingFFTs:
         return modes
 
     def of_density(self, density: Floats, level: Floats | None) -> Floats:
+        """Return the azimuthal modes of the masses of a density, see :meth:`RingTransform.of_density`."""
         assert isinstance(self.mesh, Mesh)
         mesh, host = self.mesh, host_backend()
         if density.ndim > 1:
@@ -236,12 +243,14 @@ class RingFFTs:
         return self.analysis(masses)
 
     def synthesis(self, re: Floats, im: Floats) -> Floats:
+        """Return a real function from its azimuthal modes, see :meth:`RingTransform.synthesis`."""
         values: Floats = host_backend().empty(self.mesh.cells, self.mesh.volumes.dtype)
         for here, (block_values,) in self._synthesize_blocks(re, im, [(False, self._one)]):
             values[here] = block_values
         return values
 
     def vectors(self, re: Floats, im: Floats) -> tuple[Floats, Floats]:
+        """Return a function and vectors from azimuthal modes, see :meth:`RingTransform.vectors`."""
         host, cells, number = host_backend(), self.mesh.cells, self.mesh.volumes.dtype
         values, vectors = host.empty(cells, number), host.empty((cells, 3), number)
         for here, (value, *components) in self._synthesize_blocks(re, im, [(False, self._one)] * 4):
@@ -252,6 +261,7 @@ class RingFFTs:
         return values, vectors
 
     def gradient(self, re: Floats, im: Floats) -> tuple[Floats, Floats, Floats]:
+        """Return a function and a gradient from azimuthal modes, see :meth:`RingTransform.gradient`."""
         if re.ndim > 3:
             of_values, of_components, of_radial = zip(*map(self.gradient, re, im), strict=True)
             return np.stack(of_values), np.stack(of_components, axis=1), np.stack(of_radial)

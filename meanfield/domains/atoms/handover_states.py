@@ -83,6 +83,7 @@ class DensityStates:
     )  # fmt: skip
 
     def are_atoms(self, values: Floats) -> bool:
+        """Return whether values are rows of atoms, not a density."""
         return values.ndim == 2
 
     def have_collapsed(self, values: Floats) -> bool:
@@ -125,6 +126,7 @@ class TokenStates:
     diagnostics = ("speed", "clusters", "cluster_mass", "cluster_center")
 
     def are_atoms(self, values: Floats) -> bool:
+        """Return whether values contain the number of the atom of each token."""
         return bool(values.shape[1] > self.dimension)
 
     def have_collapsed(self, values: Floats) -> bool:

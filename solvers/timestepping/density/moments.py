@@ -45,6 +45,7 @@ class HarmonicMoments:
         return [found[:, first : first + count] for first in range(0, len(rows), count)]
 
     def norms(self, moments: Floats, state: Floats) -> Floats:
+        """Return the norms (2,) of the harmonic moments of degree 1 and of higher degrees."""
         return _two_norms(moments[0], moments[1:])
 
 
@@ -60,6 +61,7 @@ class CosineMoments:
         return list(self._backend.to_host(self._backend.xp.stack([self._waves @ field for field in fields])))
 
     def norms(self, moments: Floats, state: Floats) -> Floats:
+        """Return the norms (2,) of the first cosine moment and of the higher ones."""
         return _two_norms(moments[:1], moments[1:])
 
 
@@ -86,6 +88,7 @@ class PolynomialMoments:
         return [np.concatenate([weights @ a, (self._radii * weights) @ b]) for a, b in zip(first, second, strict=True)]
 
     def norms(self, moments: Floats, state: Floats) -> Floats:
+        """Return the norms (2,) of the moments ∫xρ and ∫xxᵀρ, relative to powers of the root mean square."""
         d = self._d
         square = float(np.trace(state[d:].reshape(d, d)))
         found = _two_norms(moments[:d], moments[d:])
@@ -93,4 +96,5 @@ class PolynomialMoments:
 
 
 def _two_norms(first: Floats, others: Floats) -> Floats:
+    """Return the Euclidean norms (2,) of two groups of moments."""
     return np.array([np.linalg.norm(first), np.linalg.norm(others)])
