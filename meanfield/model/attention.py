@@ -9,7 +9,7 @@ from typing import get_args
 import numpy as np
 
 from meanfield.model.errors import ArgumentError, check_number, finite_array
-from meanfield.model.heads import Head
+from meanfield.model.heads import Head, merge_heads
 from meanfield.model.kernel import Kernel, kernel_of
 from meanfield.model.kernel_sums import HeadSums, ZonalSums, head_sums
 from meanfield.model.linear_stability import linear_rates
@@ -43,7 +43,7 @@ class Attention:
     normalization : {"softmax", "unnormalized", "sinkhorn"}
         Denominator of the attention weights.
     heads : sequence of Head
-        Matrices and weights of the heads. One head with Q = K = V = I by default.
+        Matrices and weights of the heads. One head with Q = K = V = I by default. Heads with equal Q and K are merged.
     kernel : str
         "exponential" k = e^{β⟨Qx,Ky⟩}, "gaussian" ``e^{−β|Qx−Ky|²/2}``, or "windowed", the exponential kernel with a
         smooth cutoff at the angle ``window``. The name of a loaded component of the kind "kernel" is a kernel too.
@@ -70,7 +70,7 @@ class Attention:
     rate_degree : int
         Degree of the mode with this rate.
     sums : list
-        Operators of the kernel sums, one for each head.
+        Operators of the kernel sums, one for each head after merging.
 
     Raises
     ------
@@ -132,7 +132,7 @@ class Attention:
             head.check_dimension(mesh.ambient_dimension)
         self.normalization, self.kernel = normalization_of(normalization), kernel_of(kernel, window)
         self.mesh, self.beta, self.rescaled = mesh, beta, rescaled
-        self.heads = tuple(heads)
+        self.heads = heads = merge_heads(heads, mesh.ambient_dimension)
         include_radial = include_radial or not all(head.is_scalar for head in heads)
         self.sums: list[HeadSums] = [head_sums(mesh, beta, head, self.kernel, include_radial) for head in heads]
         two_sided = self.normalization.is_two_sided

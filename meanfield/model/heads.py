@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cached_property
 
 import numpy as np
@@ -223,6 +223,27 @@ def multiple(matrix: Factor) -> float | None:
     if square.shape[0] != square.shape[1] or square[0, 1:].any() or square[-1, -1] != scale:
         return None  # the comparison below is slow for large matrices
     return scale if np.array_equal(square, scale * np.eye(len(square))) else None
+
+
+def merge_heads(heads: Sequence[Head], dimension: int) -> tuple[Head, ...]:
+    """Return attention heads in R^d of the same output, with one head for all heads of equal Q and K.
+
+    Such heads have the same attention weights, in which the output is linear: the merged head has w = Σ_h w_h and
+    V = Σ_h w_h V_h / w. Heads whose weights w_h cancel to rounding are not merged.
+    """
+    groups: dict[tuple[float | bytes, ...], list[Head]] = {}
+    for head in heads:
+        scales = [(multiple(matrix), matrix) for matrix in (head.query, head.key)]
+        kernel = tuple(np.asarray(matrix).tobytes() if scale is None else scale for scale, matrix in scales)
+        groups.setdefault(kernel, []).append(head)
+    merged: list[Head] = []
+    for group in groups.values():
+        weight = sum(head.weight for head in group)
+        if len(group) > 1 and abs(weight) > np.finfo(float).eps * sum(abs(head.weight) for head in group):
+            value = sum(head.weight / weight * head.value_matrix(dimension) for head in group)
+            group = [replace(group[0], value=value, weight=weight, out=None)]
+        merged += group
+    return tuple(merged)
 
 
 def values_of_rows(heads: Sequence[Head], dimension: int) -> Floats:

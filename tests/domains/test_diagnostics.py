@@ -192,7 +192,7 @@ def test_entropy_rate_unnormalized_is_a_sum_over_degrees():
     "law",
     [
         lambda mesh: Velocity(Attention(mesh, 3.0, heads=[Head(value=-1.0)])),
-        lambda mesh: Velocity(Attention(mesh, 3.0, heads=[Head(weight=0.5), Head(weight=0.5)])),
+        lambda mesh: Velocity(Attention(mesh, 3.0, heads=[Head(weight=0.5), Head(key=0.9, weight=0.5)])),
         lambda mesh: Velocity(Attention(mesh, 3.0, heads=[Head(value=np.eye(2), out=2 * np.eye(2))])),
         lambda mesh: Velocity(Attention(mesh, 3.0, "sinkhorn")),
         lambda mesh: Velocity(Attention(mesh, 3.0, include_radial=True), LayerNorm("ngpt")),

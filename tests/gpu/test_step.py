@@ -1,5 +1,7 @@
 """Whole steps and a whole small run on the device, compared with the CPU, and copies to the host."""
 
+from dataclasses import replace
+
 import numpy as np
 import pytest
 from support.device import SIMULATED, gpu
@@ -87,13 +89,15 @@ def test_case_is_the_cpu_s(tmp_path):
 
 
 SHEARED = Head(query=np.eye(3) + 0.3 * np.eye(3, k=1), value=np.eye(3) + 0.1 * np.eye(3, k=-1), weight=0.5)
+TWO_HEADS = Head(value=TURNED.value, weight=0.5), Head(value=SHEARED.value, weight=0.5)
 LAUNCHES = {  # of kernels in an SSPRK3 step; with little noise, as a step of diffusion has several stages
     "circle": (circle(64), 0.0, (Head(),), 30),
     "sphere": (sphere(12), 0.0, (Head(),), 39),
     "larger sphere": (sphere(80), 0.0, (Head(),), 39),
     "sphere, noise": (sphere(12), 1e-6, (Head(),), 59),
-    "sphere, noise, two heads with V": (sphere(12), 1e-6, (Head(value=SHEARED.value, weight=0.5),) * 2, 103),
-    "sphere, noise, two heads with Q, K, V": (sphere(12), 1e-6, (SHEARED,) * 2, 71),
+    "sphere, noise, two heads with V": (sphere(12), 1e-6, TWO_HEADS, 75),
+    "sphere, noise, two heads with K and V": (sphere(12), 1e-6, (TWO_HEADS[0], replace(TWO_HEADS[1], key=0.9)), 103),
+    "sphere, noise, two heads with Q, K, V": (sphere(12), 1e-6, (SHEARED, replace(SHEARED, key=0.9)), 71),
 }
 BYTES = 1320  # of a cell in the arguments of the kernels of a step, tables and coefficients included
 

@@ -13,7 +13,7 @@ from meanfield.domains.sphere.initial import initial_moebius, initial_perturbed,
 from meanfield.domains.sphere.rows import VelocityOfRows
 from meanfield.equation import Velocity, mean_field_equation
 from meanfield.model.attention import Attention
-from meanfield.model.heads import Head, steepness
+from meanfield.model.heads import Head, merge_heads, steepness
 from meanfield.model.kernel import windowed_kernel
 from meanfield.model.matrices import ENSEMBLES, random_matrix
 from meanfield.simulation import set_up
@@ -72,7 +72,8 @@ def heads_with_factors(d):
         "alone": [Head(out=turn)],
         "scales": [Head(-0.5, 2.0, 3.0, 0.5, out=turn)],
         "thin": [Head(*thin[:3], out=thin[3].T)],
-        "several": [Head(value=2.0, weight=-0.5), Head(value=np.eye(d), out=turn), Head(value=-1.0)],
+        "several": [Head(value=np.eye(d), out=turn), Head(value=2.0, weight=-0.5), Head(value=-1.0)],
+        "weights that cancel": [Head(key=-0.5, out=turn), Head(), Head(key=-0.5, weight=-1.0)],
     }
 
 
@@ -114,8 +115,17 @@ def test_heads_with_a_left_factor_in_many_dimensions(name):
     heads = heads_with_factors(20)[name]
     tokens, masses = np.random.default_rng(1).standard_normal((9, 20)) / np.sqrt(20), np.full(9, 1 / 9)
     expected = dense_output_of_points(tokens, 0.1, heads, masses, lambda q, k: 0.1 * q @ k.T)
-    found = ParticleVelocity(0.1, heads=tuple(heads), masses=masses).output_at(tokens)
-    np.testing.assert_allclose(found, expected, atol=1e-13 * np.abs(expected).max())
+    for each in (heads, merge_heads(heads, 20)):
+        found = ParticleVelocity(0.1, heads=tuple(each), masses=masses).output_at(tokens)
+        np.testing.assert_allclose(found, expected, atol=1e-13 * np.abs(expected).max())
+
+
+def test_heads_of_equal_kernels_are_merged():
+    """Numbers and multiples of the identity are equal; heads whose weights cancel stay separate."""
+    merged = {name: merge_heads(heads, 3) for name, heads in heads_with_factors(3).items()}
+    assert [len(heads) for heads in merged.values()] == [1, 1, 1, 1, 1, 3]
+    heads = three_heads(3, 1.0)
+    assert [head.weight for head in merge_heads([*heads, *heads, Head(np.eye(3))], 3)] == [1.0, 2.0, -0.5, 1.0]
 
 
 @MESHES

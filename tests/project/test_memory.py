@@ -102,9 +102,10 @@ def test_so_they_do_with_any_number_of_general_heads(counted, mesh, count, most)
 
 @only_simulated
 def test_heads_with_the_transform_of_one_hold_one_velocity_more(counted, mesh):
-    """Three heads with a matrix V only hold the partial sum (cells, 3) and V's product in addition to one head's
+    """Three heads with a matrix V and K = kI hold the partial sum (cells, 3) and V's product in addition to one head's
     arrays."""
-    step(mesh.on(gpu), gpu.to_device(density_on(mesh)), 0.0, [Head(value=SHEAR, weight=0.3)] * 3)
+    heads = [Head(key=key, value=SHEAR, weight=0.3) for key in (1.0, 0.9, 0.8)]
+    step(mesh.on(gpu), gpu.to_device(density_on(mesh)), 0.0, heads)
     bytes_a_cell = counted.most / mesh.cells
     assert bytes_a_cell < 195.0, f"{bytes_a_cell:.1f} bytes a cell"
 

@@ -34,8 +34,9 @@ time = {end = 6.0}
 output = {snapshots = 1, samples = 7}
 """
 MATRICES = "attention.query=[[1.0,0.5,0.0],[-0.5,1.0,0.0],[0.0,0.0,0.7]]"
-TWO_HEADS = (
-    'attention.heads=[{weight=0.4},{query={ensemble="ginibre",seed=2},value=[[0,1,0],[-1,0,0],[0,0,1]],weight=0.6}]'
+THREE_HEADS = (
+    'attention.heads=[{weight=0.4},{query={ensemble="ginibre",seed=2},value=[[0,1,0],[-1,0,0],[0,0,1]],weight=0.4},'
+    "{value=[[0,0,1],[1,0,0],[0,1,0]],weight=0.2}]"
 )
 SAME = 1e-9  # each step has an error of 1e-10, so that rounding may move a result by this much
 SETTINGS: dict[str, list[str]] = {
@@ -44,7 +45,7 @@ SETTINGS: dict[str, list[str]] = {
     "rescaled": ["attention.normalization=unnormalized", "attention.rescaled=true"],
     "causal": ["attention.mask=causal"],
     "matrices": [MATRICES],
-    "two heads": [TWO_HEADS],
+    "three heads, two kernels": [THREE_HEADS],
     "feed-forward": ["feed_forward={width=5,seed=1,strength=0.2}"],
     "ngpt": ["stabilizers.layer_norm=ngpt", "stabilizers.alpha=0.5"],
     "cod": ["stabilizers.layer_norm=cod"],

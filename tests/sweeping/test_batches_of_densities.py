@@ -107,6 +107,17 @@ def test_layers_of_different_kinds_are_solved_together() -> None:
         np.testing.assert_allclose(tables["energy"], energy, rtol=SAME, err_msg=str(kinds[number]))
 
 
+def test_cases_with_fewer_kernels_than_heads_are_solved_together() -> None:
+    """Heads with equal Q and K are one head, so that the second case has one kernel."""
+    cases = [parse(DENSITY, [heads, "time.end=1.0"]) for heads in (ROTATED, ROTATED.replace("1.2", "1.0"))]
+    assert len({BATCH.key(case) for case in cases}) == 1
+    found = solved(cases)
+    for number, case in enumerate(cases):
+        tables = found[number]
+        assert tables is not None
+        np.testing.assert_allclose(tables["energy"], run_in_memory(case).diagnostics["energy"], rtol=SAME)
+
+
 def test_general_matrices_and_steep_repulsion_go_alone() -> None:
     """The kind of sums of a case is known after its setup; the other cases are still solved together."""
     cases = cases_of([])[:2]

@@ -28,7 +28,7 @@ from meanfield.domains.particles.steps import (
 )
 from meanfield.domains.particles.velocity import ParticleVelocity
 from meanfield.domains.table import DOMAINS
-from meanfield.model.heads import Head
+from meanfield.model.heads import Head, merge_heads
 from meanfield.model.layer_norm import LayerNorm
 from meanfield.model.pattern import TokenPattern
 from meanfield.sections.initial import Snapshot, Waves
@@ -60,7 +60,8 @@ def set_up_particles(case: Case, backend: Backend | None = None) -> Problem:
 
     @lru_cache(maxsize=2)
     def velocity(interval: int, on_host: bool = False) -> ParticleVelocity:
-        return particle_velocity(case, heads.of_interval(interval), masses if on_host else device_masses)
+        merged = merge_heads(heads.of_interval(interval), domain.d)
+        return particle_velocity(case, merged, masses if on_host else device_masses)
 
     for interval in range(len(heads.sets)):
         velocity(interval)  # raises for invalid matrices now, not during the run

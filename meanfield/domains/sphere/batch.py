@@ -73,14 +73,16 @@ def solve_batch(
     the error.
     """
     velocities = _velocities(cases, problems)
-    for tangent in (True, False):
-        group = [k for k, one in enumerate(velocities) if one.attention.takes_rows and one.attention.tangent == tangent]
-        if group:
-            found = _solve(
-                [cases[k] for k in group], [problems[k] for k in group], [schedules[k] for k in group],
-                [snapshots[k] for k in group], [velocities[k] for k in group],
-            )  # fmt: skip
-            yield from ((group[k], tables) for k, tables in found)
+    groups: dict[Hashable, list[int]] = {}
+    for k, velocity in enumerate(velocities):
+        if velocity.attention.takes_rows:
+            groups.setdefault((velocity.attention.tangent, len(velocity.attention.heads)), []).append(k)
+    for group in groups.values():
+        found = _solve(
+            [cases[k] for k in group], [problems[k] for k in group], [schedules[k] for k in group],
+            [snapshots[k] for k in group], [velocities[k] for k in group],
+        )  # fmt: skip
+        yield from ((group[k], tables) for k, tables in found)
     yield from ((k, None) for k, velocity in enumerate(velocities) if not velocity.attention.takes_rows)
 
 
