@@ -290,6 +290,7 @@ def test_refusal_on_the_sphere(overrides: list[str], expected: str) -> None:
             "domain.core = 1e-300: expected a number from 1e-11, 1e-12 of domain.",
         ),
         ("contraction_line", "domain.core=1e300", "domain.core = 1e+300: expected a number from 1e-11"),
+        ("blow_up_line", "domain.resolution=128", "initial.variance = 0.2: expected at least 0.648, since a Gaussian"),
         (
             "contraction_line",
             "domain.outermost=1e300",

@@ -28,7 +28,7 @@ BASES = {  # manifold, the rest of the domain, default layer norm, d
     "circle": ("circle", "resolution = 16", "post", 2),
     "sphere": ("sphere", "resolution = 6", "post", 3),
     "axisymmetric": ("axisymmetric", "resolution = 16\ndimension = 5", "post", 5),
-    "line": ("line", "resolution = 32\noutermost = 10.0", "none", 1),
+    "line": ("line", "resolution = 96\noutermost = 10.0", "none", 1),
     "free_radius_circle": (
         "free_radius_circle", "resolution = 8\nradii = 16\ninnermost = 0.2\noutermost = 5.0", "pre", 2
     ),

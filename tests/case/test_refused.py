@@ -21,7 +21,7 @@ CASE = {
     "time": {"end": 0.1},
 }
 OTHERS = {
-    "line": ({"resolution": 16}, {"kind": "gaussian"}, "none"),
+    "line": ({"resolution": 96}, {"kind": "gaussian"}, "none"),
     "axisymmetric": ({"resolution": 16}, {"kind": "uniform"}, "post"),
     "free_radius_circle": ({"resolution": 16, "radii": 16}, {"kind": "gaussian"}, "pre"),
 }

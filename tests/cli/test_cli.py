@@ -351,7 +351,7 @@ def test_check_prints_the_resolved_case_and_its_cost(capsys: pytest.CaptureFixtu
     assert "# cells         64\n# cell width    0.09817 (mean), 5.1 in the smallest scale 0.5\n" in out
     assert "\n# memory        about 25.6 kB\n" in out
     assert "kB for 101 snapshots\n" in out
-    assert "# time steps    at most about 2e+03\n" in out  # 100 / (0.5 · 2π/64) = 2037
+    assert "# time steps    at most about 1.1e+03\n" in out  # 100 / (0.9 · 2π/64) = 1132
 
 
 def test_check_says_what_a_velocity_of_tokens_costs(capsys: pytest.CaptureFixture[str]) -> None:
@@ -374,7 +374,7 @@ def test_check_says_what_limits_steps_of_tokens(method: str, limit: str, capsys:
     [
         ("output.every=3", "for 4 snapshots"),  # 0, 3, 6, 9
         ("output.times=[1, 2]", "for 2 snapshots"),
-        ("attention.normalization=unnormalized", "at most about 1.1e+04"),  # e⁴ times 10 / (0.5 · 2π/64)
+        ("attention.normalization=unnormalized", "at most about 6.2e+03"),  # e⁴ times 10 / (0.9 · 2π/64)
         ("reaction={kind='linear', rate=100}", "limited by the CFL condition and the reaction, not known in advance"),
         ("stabilizers.noise=0.1", "at most about 2e+02, and some tens where noise smooths initial points"),
     ],

@@ -35,7 +35,7 @@ DOMAINS = {
         "domain={manifold = 'axisymmetric', resolution = 32, dimension = 8}",
         "initial.components=[{center = [1.0], concentration = 3.0}]",
     ],
-    "line": ["domain={manifold = 'line', resolution = 64}", "stabilizers.layer_norm=none", GAUSSIAN],
+    "line": ["domain={manifold = 'line', resolution = 192}", "stabilizers.layer_norm=none", GAUSSIAN],
     "free radius": [
         "domain={manifold = 'free_radius_circle', resolution = 12, radii = 8}", "stabilizers.layer_norm=pre", PLANE
     ],

@@ -5,6 +5,7 @@ from functools import cache
 import numpy as np
 import pytest
 
+from meanfield.case.load import load
 from meanfield.domains.line.equation import LineAttention, initial_gaussian, initial_interval, line_equation
 from solvers.mesh.interval import from_edges, line
 from solvers.remap.deposit_interval import deposit_on_interval
@@ -173,3 +174,9 @@ def test_a_gaussian_has_exact_cell_masses_and_tails():
 def test_bad_input_is_refused(build, message):
     with pytest.raises(ValueError, match=message):
         build()
+
+
+def test_check_states_the_width_of_the_narrowest_cells():
+    domain = load("blow_up_line").domain
+    mesh = line(domain.resolution, domain.outermost, domain.core)
+    assert domain.cells_and_width() == (mesh.cells, pytest.approx(mesh.volumes.min(), rel=1e-3))

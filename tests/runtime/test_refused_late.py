@@ -24,7 +24,7 @@ end = 4.0
 """
 CIRCLE = 'manifold = "circle"\nresolution = 32'
 FREE = 'manifold = "free_radius_circle"\nresolution = 16\nradii = 12\ninnermost = 0.7\noutermost = 8.0'
-LINE = 'manifold = "line"\nresolution = 32'
+LINE = 'manifold = "line"\nresolution = 96'
 SPHERE = 'manifold = "sphere"\nresolution = 16'
 UNIFORM = "initial={kind = 'uniform'}"
 LARGE = np.diag([1e99, 1.0]).tolist()

@@ -37,7 +37,7 @@ CASES: dict[str, dict[str, Any]] = {
     "sphere": _case({"manifold": "sphere", "resolution": 16}, BUMPS, 4.0),
     "axisymmetric": _case({"manifold": "axisymmetric", "resolution": 32, "dimension": 8}, BUMPS),
     "line": _case(
-        {"manifold": "line", "resolution": 48, "outermost": 30.0}, SPREAD, 0.3, stabilizers={"layer_norm": "none"}
+        {"manifold": "line", "resolution": 224, "outermost": 30.0}, SPREAD, 0.3, stabilizers={"layer_norm": "none"}
     ),
     "free_radius_circle": _case(
         {"manifold": "free_radius_circle", "resolution": 32} | FREE, BUMPS, 0.3, stabilizers={"layer_norm": "pre"}

@@ -116,7 +116,7 @@ def test_failed_points_are_kept_with_their_reason(tmp_path: Path, capsys: pytest
 @pytest.mark.usefixtures("at_once")
 def test_an_explosion_is_a_result(tmp_path: Path) -> None:
     """The status is 3: some sweeps study blow-ups. The variance grows to 3.3, beyond the smaller mesh."""
-    keys = '[keys]\n"domain.outermost" = [50.0, 4.5]\n[set]\n"time.end" = 2.35\n"domain.resolution" = 128\n'
+    keys = '[keys]\n"domain.outermost" = [50.0, 4.5]\n[set]\n"time.end" = 2.35\n"domain.resolution" = 256\n'
     index, file = tmp_path / "up.h5", write(tmp_path / "up.toml", 'case = "blow_up_line"\n', keys)
     assert sweep(file, index, quiet=True) == DONE
     with h5py.File(index) as found:

@@ -96,7 +96,7 @@ def run_file(
 
 RUNS = {
     "axisymmetric": ["domain.dimension=64", "domain.resolution=48"],
-    "line": ["domain.resolution=64", "domain.outermost=30", "initial.kind=gaussian", "stabilizers.layer_norm=none"],
+    "line": ["domain.resolution=128", "domain.outermost=30", "initial.kind=gaussian", "stabilizers.layer_norm=none"],
     "free_radius_circle": ["domain.radii=12", "stabilizers.layer_norm=pre"],
     "free_radius_sphere": ["domain.resolution=6", "domain.radii=8", "stabilizers.layer_norm=peri"],
 }

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from typing import TYPE_CHECKING, Annotated, ClassVar
 
 from msgspec import Meta
@@ -13,6 +14,9 @@ from meanfield.sections.section import Key, Positive, Problems
 
 if TYPE_CHECKING:
     from meanfield.case.case import Case
+
+
+MIN_CELLS = 4.0  # in a standard deviation: tokens of narrower peaks attract from their center of mass (`equation.py`)
 
 
 class Line(Domain, frozen=True, kw_only=True, tag="line"):
@@ -54,6 +58,13 @@ class Line(Domain, frozen=True, kw_only=True, tag="line"):
 
     def problems(self, case: Case) -> Problems:
         yield from length_problems(self.outermost, {"core": self.core})
+        if isinstance(case.initial, Gaussian) and case.attention.value_scale > 0:
+            variance, least = case.initial.variance, (MIN_CELLS * self.cells_and_width()[1]) ** 2
+            if not isinstance(variance, tuple) and variance < least:
+                expected = (
+                    f"at least {least:.3g}, since a Gaussian grows by attention only where its standard deviation"
+                )
+                yield "initial.variance", variance, f"{expected} has {MIN_CELLS:g} cells; or a larger domain.resolution"
 
     def cells_and_width(self) -> tuple[int, float]:
-        return self.cells_across, 2 * self.core / self.cells_across
+        return self.cells_across, 2 * self.core * math.asinh(self.outermost / self.core) / self.cells_across
