@@ -51,7 +51,7 @@ class Line(Domain, frozen=True, kw_only=True, tag="line"):
     core: Positive = 5.0
 
     about: ClassVar = {
-        "resolution": Key("number of cells; by default 32 per kernel width 1/√β, at most 2048", 400),
+        "resolution": Key("number of cells; by default 320√β, 15 per kernel width 1/√β near 0, at most 2048", 400),
         "outermost": Key("end of the mesh, which runs from −outermost to outermost", 20.0),
         "core": Key("distance from 0 within which cells are equal; beyond it they are logarithmic", 5.0),
     }
