@@ -108,6 +108,20 @@ def test_max_step_shows_a_pulse_that_looking_ahead_does_not():
     assert seen == pytest.approx(2.0, rel=1e-3)
 
 
+@pytest.mark.parametrize("method", ["euler", "ssprk2", "ssprk3", "ars2"])
+def test_max_step_bounds_the_error_at_jumps(method):
+    """A rectangular pulse of integral 1: each step with a jump errs by less than its length, times 1.71 for ars2.
+
+    A step from t = a of length h has weights of sum 1, all positive, or −0.71 at a and 1.71 at a + 0.29 h for ars2.
+    """
+    longest = WIDTH / 60
+    for peak in (0.3003, 0.3053):  # without max_step, each method exceeds the bound at one of them
+        pulse = Equation(None, [lambda t, u, peak=peak: np.full_like(u, (abs(t - peak) < WIDTH / 2) / WIDTH)])
+        options = {"method": method, "max_step": longest, "callbacks": lambda state: state.time > 0.4}
+        found = solve(pulse, [0.0], (0.0, END), **options)
+        assert abs(found.u[-1, 0] - 1) < 2 * longest / WIDTH, f"pulse at {peak}: {found.u[-1, 0]}"
+
+
 @pytest.mark.parametrize("max_step", [0.0, -1.0, np.nan, "long"])
 def test_a_longest_step_that_is_none_is_refused(max_step):
     with pytest.raises(ValueError, match=r"max_step = .*: expected a finite number > 0"):
