@@ -18,6 +18,7 @@ from meanfield.case.schema import Entry, entries
 from meanfield.cli.parser import root_parser
 
 PACKAGES = {"meanfield": meanfield, "meanfield.transformer": meanfield.transformer, "solvers": solvers}
+HEADINGS = {"io": "Input and output"}  # of folders whose name is an abbreviation
 
 
 def write_pages(folder: Path) -> None:
@@ -72,7 +73,7 @@ def tables_of(package: str, module: ModuleType) -> list[str]:
     folders = {name: place.partition(".")[0].replace("_", " ") for name, place in own.items()}
     names = sorted(folders, key=lambda name: (folders[name], name))
     return [
-        f"### {title.capitalize()}\n\n```{{eval-rst}}\n.. currentmodule:: {package}\n\n"
+        f"### {HEADINGS.get(title, title.capitalize())}\n\n```{{eval-rst}}\n.. currentmodule:: {package}\n\n"
         + ".. autosummary::\n   :toctree: api\n\n"
         + "".join(f"   {name}\n" for name in found)
         + "```"

@@ -73,12 +73,16 @@ def page(found: Mapping[str, Statement]) -> str:
     """Return the page of all statements of the gallery in Markdown, a table for each topic."""
     topics = groupby(found.items(), key=lambda item: item[0].partition("/")[0])
     tables = [
-        f"\n## {topic.replace('_', ' ').capitalize()}\n\n{TABLE}" + "\n".join(row(*item) for item in rows) + "\n"
-        for topic, rows in topics
+        f"\n## {_heading(topic)}\n\n{TABLE}" + "\n".join(row(*item) for item in rows) + "\n" for topic, rows in topics
     ]
     others = [f"| {_link_papers(statement)} | {why} |" for statement, why in NOT_COMPUTED.items()]
     tail = "\n## Not computed\n\n| statement | why |\n|---|---|\n" + "\n".join(others)
     return HEAD + "".join(tables) + tail + "\n"
+
+
+def _heading(topic: str) -> str:
+    """Return the heading of a topic: PDE for pde, otherwise the name with a capital letter and spaces."""
+    return "PDE" if topic == "pde" else topic.replace("_", " ").capitalize()
 
 
 def row(name: str, one: Statement) -> str:

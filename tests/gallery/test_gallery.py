@@ -83,3 +83,11 @@ def test_a_statement_that_does_not_hold_is_said_so() -> None:
     wrong = Statement("1 is 2", "nobody", "text", 2.0, 1.0, 0.1, "none")
     assert wrong.verdict == "off by 0.5"
     assert "off by 0.5" in page({"wrong": wrong})
+
+
+def test_headings_are_topics_with_abbreviations_in_capitals() -> None:
+    one = Statement("1 is 1", "nobody", "text", 1.0, 1.0, 0.05, "none")
+    found = page({"layer_norm/one": one, "pde/one": one})
+    headings = re.findall("^## (.*)$", found, re.MULTILINE)
+    assert headings == ["Layer norm", "PDE", "Not computed"]
+    assert set(headings) <= set(re.findall("^## (.*)$", PAGE, re.MULTILINE))
