@@ -14,8 +14,10 @@ HEAD = """# Compatibility of options
 Each column is a kind of domain, which supports the options marked `yes`. `meanfield check` rejects all other options
 with a message of one line. *Matrices* are Q, K or V that are no multiples of the identity, *heads* several attention
 heads, *file* matrices from `attention.file`, *kernels* all kernels except the exponential one, *pattern* a sparse
-pattern of attending tokens, *scale* the key `stabilizers.scale`, *layers* and *adaptive* values of `time.method`. This
-page is made by `python docs/combinations.py` from `meanfield/case/combinations.py` and the domains'
+pattern of attending tokens, *scale* the key `stabilizers.scale`, *layers* and *adaptive* values of `time.method`.
+*Spherical norms* are layer norms that keep tokens on the sphere, *radial norms* let the radius of a token vary,
+*rescaled* is the key `attention.rescaled`, and *labels* are the positions in the sequence under a causal mask on
+densities. This page is made by `python docs/combinations.py` from `meanfield/case/combinations.py` and the domains'
 records; a test compares the page with these sources:
 """
 

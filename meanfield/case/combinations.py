@@ -124,7 +124,7 @@ OPTIONS: dict[str, Option] = {
 }
 BY_DOMAIN = tuple(name for name, option in OPTIONS.items() if option.otherwise is not None)
 
-_UNIT_VECTORS = "another with {} attention, which is for unit vectors"
+_UNIT_VECTORS = "another layer norm with {} attention, which requires unit vectors"
 _HANDED_OVER = "with a section [handover]"
 EXCLUSIONS: tuple[tuple[str, str, str], ...] = (  # (rejected option, option beside it, expected value)
     (
@@ -136,9 +136,9 @@ EXCLUSIONS: tuple[tuple[str, str, str], ...] = (  # (rejected option, option bes
     ("causal mask", "sinkhorn", '"none" with sinkhorn, which normalizes rows and columns'),
     ("pattern", "sinkhorn", "none with sinkhorn, which normalizes rows and columns"),
     ("pattern", "windowed", "none with a windowed kernel, which is a pattern of its own"),
-    ("causal mask", "reaction", '"none" with a reaction: labels keep their mass'),
+    ("causal mask", "reaction", '"none" with a reaction: the mass of each label is constant'),
     ("gate", "spherical norm", "0 with a layer norm that removes the component along x"),
-    ("scale", "radial norm", "1 with a layer norm that leaves tokens a radius"),
+    ("scale", "radial norm", "1 with a layer norm that lets the radius of tokens vary"),
     ("no layer norm", "windowed", _UNIT_VECTORS.format("windowed")),
     ("no layer norm", "sinkhorn", _UNIT_VECTORS.format("sinkhorn")),
     ("no residual", "continuous time", 'true, unless time.method = "layers": continuous time requires the residual'),

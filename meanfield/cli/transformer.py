@@ -219,7 +219,7 @@ COMMANDS = {
     ),
     "experiment": (
         study("experiment", source="training"),
-        "measure the standard Transformer and the PDE network, untrained and trained, over seeds, with controls: "
+        "run an experiment on the standard Transformer and the PDE network, trained and untrained, over several seeds: "
         + ", ".join(add.EXPERIMENTS),
         f"NAME [TRAINING] [--set KEY=VALUE ...] [--seeds N] [--jobs N] [--dask ADDRESS] "
         f"[--vary KEY=VALUE,... ...] {_FILES} [--quiet]",

@@ -98,7 +98,7 @@ experiment_names = (
 experiment_options = (
     number("seeds", 5, "number of networks of each kind"),
     number("jobs", 1, "number of processes, for positions, robustness and stabilizers only"),
-    option("--dask", "ADDRESS", "host:port of a Dask scheduler whose workers train (as --jobs)"),
+    option("--dask", "ADDRESS", "host:port of a Dask scheduler, instead of --jobs: its workers train the networks"),
     option(
         "--vary",
         "KEY=VALUE,...",
