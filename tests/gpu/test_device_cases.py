@@ -108,13 +108,13 @@ def transfers():
 
 
 def in_attempts(noise, others=0):
-    """Return the copies to the host in a step of one or two attempts, with ``others`` counted once.
+    """Return the copies to the host in a step of one to three attempts, with ``others`` counted once.
 
     Each attempt needs the length of the next step, moments of the values and of their rates as one array, and with
     noise the least value after each half step of diffusion.
     """
     attempt = 2 + (2 if noise else 0)
-    return others + attempt, others + 2 * attempt
+    return [others + attempts * attempt for attempts in (1, 2, 3)]
 
 
 def difference(expected, found):
