@@ -274,7 +274,7 @@ kind = {initial}
 """
     + SHORT
 )
-GAUSSIAN = '"gaussian"\nmean = 0.3\nvariance = 0.5'
+GAUSSIAN = '"formula"\ndensity = "exp(-(x - 0.3)**2)"'  # on cells too coarse for the kind "gaussian"
 POINTS = '"points"\npoints = [[0.4], [-0.9], [0.8]]'
 LAYERS = ["time.method=layers", "time.layers=2", "time.step=0.3"]
 NOISE = ["stabilizers.noise=0.1"]
