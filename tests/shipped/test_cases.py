@@ -259,4 +259,4 @@ def test_the_error_of_time_is_far_below_that_of_the_mesh(name):
         mf.simulate(one).diagnostics["speed"]
         for one in (case, case.replace({"time.cfl": 0.2}), case.replace({"domain.resolution": 72}))
     )
-    assert np.abs(speed - short).max() < 1e-3 * np.abs(speed - fine).max()  # 2e-3 and more with ssprk2
+    assert np.abs(speed - short).max() < 1e-3 * np.abs(speed - fine).max()  # 1.8e-3 and more with ssprk2

@@ -11,6 +11,7 @@ from __future__ import annotations
 
 import numpy as np
 
+from meanfield.domains.line.section import MIN_CELLS
 from meanfield.model.errors import ArgumentError
 from meanfield.model.normalization import normalization_of
 from solvers.mesh.interval import edges_of
@@ -70,7 +71,7 @@ class LineAttention:
         return self.value * self.normalization(exponential_sums(self.beta * points, places[:, None], masses))
 
 
-_RESOLVED = 2.5, 4.0  # rms width in cells, unresolved and resolved; transport widens a moving peak to 2
+_RESOLVED = 2.5, MIN_CELLS  # rms width in cells, unresolved and resolved; transport widens a moving peak to 2
 _RESOLVED_STEEP = 4.0, 8.0  # these widths where e^{βxy} is steep, so that the front of a peak would dominate
 _CONTRAST = 2.0  # of a peak over the pass to a higher one: a smaller contrast is a ripple
 _STEEP = 0.5, 1.0  # βx over a cell, x the root mean square of all tokens: from gentle to steep
