@@ -7,7 +7,7 @@ import warnings
 from pathlib import Path
 
 import pytest
-from matplotlib import pyplot
+from matplotlib import pyplot, rc_context
 from support.minilm import minilm
 from support.needs import need_module
 
@@ -42,7 +42,7 @@ def test_notebook_without_outputs_runs_without_a_warning(path, tmp_path, monkeyp
     """The site's build executes these notebooks for their outputs."""
     monkeypatch.chdir(tmp_path)
     names = {"__name__": "__main__"}
-    with warnings.catch_warnings():
+    with rc_context(), warnings.catch_warnings():  # a notebook sets the fonts of all later figures
         warnings.simplefilter("error")
         for cell in cells_of(path):
             assert not cell["outputs"]
