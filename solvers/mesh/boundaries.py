@@ -13,7 +13,7 @@ from typing import Any
 import numpy as np
 
 from ..backends import backend_for
-from .checks import check_call, check_number, check_reals
+from .checks import check_call, check_number, check_reals, ignores_time
 from .mesh import Floats, Integers, Mesh
 
 Data = float | Floats | Callable[[float, Floats], Any]
@@ -221,6 +221,12 @@ class Part:
     normals: Floats
     areas: Floats
     distances: Floats
+
+    @property
+    def is_constant(self) -> bool:
+        """Return whether the condition has no data that depend on the time."""
+        g = getattr(self.condition, "g", None)
+        return not callable(g) or ignores_time(g)
 
     def data(self, time: float, fields: int = 0) -> Floats:
         """Return the data g of the boundary condition on the n faces at a time: (n,), or (fields, n) for fields > 0.

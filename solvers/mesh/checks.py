@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import dis
 import warnings
 from collections.abc import Sequence
 from inspect import signature
@@ -15,6 +16,7 @@ from ..backends import name_of
 from .mesh import Mesh
 
 TILE = 1 << 16  # faces checked at a time
+READERS = {"eval", "exec", "locals", "vars"}  # functions that read any argument of their caller
 
 
 def check_unmasked(name: str, array: Any) -> None:
@@ -168,6 +170,17 @@ def takes(function: Any, count: int) -> bool:
     except ValueError:  # a function in C has no signature
         return True
     return True
+
+
+def ignores_time(function: Any) -> bool:
+    """Return whether a user's function (t, …) is written in Python and never reads its first argument."""
+    if not isinstance(function, FunctionType) or not function.__code__.co_argcount:
+        return False
+    code = function.__code__
+    time = code.co_varnames[0]
+    read = [step.argval for step in dis.get_instructions(code)]
+    reads_time = any(time in one if isinstance(one, tuple) else time == one for one in read)
+    return not reads_time and not READERS & set(code.co_names)
 
 
 def check_unchanged(name: str, values: Any, before: Any) -> None:

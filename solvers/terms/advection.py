@@ -21,6 +21,7 @@ from ..mesh.checks import (
     check_finite,
     check_mesh,
     check_unchanged,
+    ignores_time,
     warn_of_pointwise,
 )
 from ..mesh.mesh import Floats, Mesh
@@ -138,6 +139,7 @@ class Advection:
         if self._through_faces is None:
             check_call("velocity", velocity, "t, u")
         self._parts = boundary_parts(mesh, boundaries, (Outflow, Value))
+        self.is_autonomous = ignores_time(velocity) and all(part.is_constant for part in self._parts)
         excluded_by = (
             "fluxes through faces" if self._through_faces else "boundaries other than walls" if self._parts else ""
         )

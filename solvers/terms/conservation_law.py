@@ -150,7 +150,7 @@ class ConservationLaw:
         self._positivity = None if positive is None else PositivityLimiter(mesh, positive)
         self._reconstruction = RECONSTRUCTIONS[reconstruction](mesh, limiter or "koren")
         self._parts, self._seen = all_boundary_parts(mesh, boundaries, (Outflow, Value, Flux)), False
-        self.is_autonomous = not any(callable(getattr(part.condition, "g", None)) for part in self._parts)
+        self.is_autonomous = all(part.is_constant for part in self._parts)
         self._tangent = None if tangent is None else slice(*tangent)
         cells = mesh.backend.to_host(mesh.face_cells)
         self._walls = mesh.backend.to_device(np.flatnonzero(cells[:, 0] == cells[:, 1]))

@@ -122,7 +122,7 @@ class Diffusion:
             raise ValueError("nonnegative = True: expected a real diffusion coefficient")
         self.mesh, self.nonnegative, self._seen = mesh, nonnegative, False
         self._parts = boundary_parts(mesh, boundaries, CONDITIONS)
-        self.is_autonomous = not any(callable(getattr(part.condition, "g", None)) for part in self._parts)
+        self.is_autonomous = all(part.is_constant for part in self._parts)
         self._each, self._by_field = each, len(each) if isinstance(D, (list, tuple)) else 0
         self._operators = [_operator(mesh, one, self._parts, nonnegative) for one in each]
         self._explicit_dt = min(operator.explicit_dt for operator in self._operators)
@@ -419,6 +419,7 @@ class NonlinearDiffusion:
         check_mesh(mesh)
         check_call("phi", phi, "u")
         self.mesh, self.phi, self._parts = mesh, phi, boundary_parts(mesh, boundaries, (Outflow, Value, Flux))
+        self.is_autonomous = all(part.is_constant for part in self._parts)
         self._operator = FaceOperator(mesh, mesh.backend.xp.ones(mesh.cells), self._parts)
         self._fastest = two_point_rates(mesh, np.asarray(mesh.face_conductances()))
         self._rate: Any = None

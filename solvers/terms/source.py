@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 
 from ..backends import backend_for
-from ..mesh.checks import check_array, check_call, check_finite, check_number, check_unchanged, shape_of
+from ..mesh.checks import check_array, check_call, check_finite, check_number, check_unchanged, ignores_time, shape_of
 from ..mesh.mesh import Floats
 from .term import Step
 
@@ -60,7 +60,7 @@ class Source:
         check_call("f", f, "t, u")
         if fastest is not None:
             check_number("fastest", fastest, above=0)
-        self.f, self.fastest = f, fastest
+        self.f, self.fastest, self.is_autonomous = f, fastest, ignores_time(f)
         self._rate: Any = None
 
     def prepare(self, time: float, values: Floats) -> Step:

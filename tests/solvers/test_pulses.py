@@ -4,7 +4,20 @@ import numpy as np
 import pytest
 from support.methods import GENERAL
 
-from solvers import Advection, ConservationLaw, Diffusion, Equation, Value, circle, interval, solve
+from solvers import (
+    Advection,
+    ConservationLaw,
+    Diffusion,
+    DriftDiffusion,
+    Equation,
+    NonlinearDiffusion,
+    Source,
+    Value,
+    circle,
+    interval,
+    solve,
+)
+from solvers.mesh.checks import ignores_time
 from solvers.timestepping.look_ahead import LookAhead
 from solvers.timestepping.state import State
 
@@ -144,6 +157,52 @@ def counted(terms, rate, u0=1.0, **options):
 def test_looking_ahead_costs_few_rates_at_each_of_a_thousand_times():
     count, found = counted([], lambda t, u: -u * np.exp(-t), method="dop853")
     assert count < 2500 + 13 * (found.steps + 2)  # distances of times are 1/2 to 1 times a thousandth
+
+
+AUTONOMOUS = {
+    "source": lambda mesh: Source(lambda t, u: 1 - u),
+    "velocity": lambda mesh: Advection(mesh, lambda t, u: 0 * mesh.centers),
+    "potential": lambda mesh: DriftDiffusion(mesh, 1.0, mesh.centers[:, 0]),
+    "interaction": lambda mesh: DriftDiffusion(mesh, 1.0, lambda t, u: mesh.centers[:, 0] + 0 * u),
+    "φ(u)": lambda mesh: NonlinearDiffusion(mesh, lambda u: u),
+    "boundary": lambda mesh: Diffusion(mesh, 1.0, boundaries={"left": Value(lambda t, x: x[:, 0])}),
+}
+
+
+@pytest.mark.parametrize("name", AUTONOMOUS)
+def test_rates_that_do_not_depend_on_the_time_need_no_look_ahead(name):
+    """The equation has a second term, whose evaluations are counted."""
+
+    class Counted:
+        is_autonomous, calls = True, 0
+
+        def prepare(self, time, values):
+            Counted.calls += 1
+            return np.inf
+
+        def rate(self, dt, rate):
+            rate += 1.0
+
+    mesh = interval(0.0, 1.0, 16)
+    found = solve(Equation(mesh, [AUTONOMOUS[name](mesh), Counted()]), np.ones(16), (0.0, 0.2))
+    assert Counted.calls < 1000, found.message  # 25 to 750, and 1300 to 1940 with rates at later times
+
+
+@pytest.mark.parametrize(
+    ("function", "expected"),
+    [
+        (lambda t, u: u, True),
+        (lambda t, u, power=2: u**power, True),
+        (lambda t, u: u * t, False),
+        (lambda t, u: [k * t for k in u], False),  # a function within the function may read t
+        (lambda t, u: (lambda: t)(), False),
+        (lambda t, u: eval("t*u"), False),
+        (lambda *both: both[1], False),
+        (np.multiply, False),
+    ],
+)
+def test_a_function_that_never_reads_the_time_is_recognized(function, expected):
+    assert ignores_time(function) is expected
 
 
 def test_short_steps_need_no_look_ahead():

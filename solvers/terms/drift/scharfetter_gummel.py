@@ -16,6 +16,7 @@ from ...mesh.checks import (
     check_number,
     check_on_host,
     check_reals,
+    ignores_time,
     takes,
 )
 from ...mesh.mesh import Floats, Mesh
@@ -99,6 +100,7 @@ class DriftDiffusion:
         self._fluxes = GibbsFluxes(mesh, self.D, monotone=nonnegative and callable(potential))
         self._rate, self._seen = np.zeros(0), False
         self.is_stiff = callable(potential)  # and nonlinear
+        self.is_autonomous = not callable(potential) or ignores_time(potential)
         self._solvers: dict[tuple[float, bool], Any] = {}  # by step length, the most recently used last
         self._at: Any = None if callable(potential) else self._fluxes_in_potential(potential)
 
