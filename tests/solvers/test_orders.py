@@ -77,7 +77,7 @@ CASES = {
     "stretched": Case(lambda n: interval(0.0, np.pi, n, stretch=smooth), *cosines(2)),
     "circle": Case(circle, *pair(0, 1), 4.0, (AROUND,)),
     "box": Case(lambda n: box((n, n), (np.pi, np.pi)), *cosines(1, 2)),
-    "box 3": Case(lambda n: box((n // 2, n // 2, 4), (np.pi, np.pi, 1.0)), *cosines(1, 1, 0)),
+    "3-D box": Case(lambda n: box((n // 2, n // 2, 4), (np.pi, np.pi, 1.0)), *cosines(1, 1, 0)),
     "torus": Case(lambda n: torus((n, n)), *pair(0, 3), 2.0, (AROUND, slice(2, 4))),
     "sphere": Case(sphere, *LINEAR, 2.0, (ROUND,)),
     "icosphere": Case(lambda n: icosphere(int(np.log2(n)) - 2), *LINEAR, 2.0, (ROUND,)),
