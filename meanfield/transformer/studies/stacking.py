@@ -65,10 +65,11 @@ def histogram(
     Returns
     -------
     Outcome
-        Arrays density (variant, layer, cosine), mean and distance (variant, layer), the latter W₁ to the model; of the
-        last layer, for the model and its mean-field dynamics, the clusters recovered from the cosines alone:
-        recovered_mass (recovered, atom) and recovered_gram (recovered, atom, other), NaN beyond the atoms,
-        recovered_fit and recovered_gap (recovered).
+        Arrays density (variant, layer, cosine) and mean (variant, layer) of the cosines, and distance (variant, layer),
+        W₁ to the model. The clusters recovered from the cosines after the last layer, for the model and its mean-field
+        dynamics, are recovered_mass (recovered, atom) and recovered_gram (recovered, atom, other), NaN beyond the
+        atoms. recovered_fit (recovered) is W₁ of their cosines to those of the tokens, and recovered_gap (recovered) an
+        upper bound of their Gromov–Wasserstein distance to the tokens.
 
     Raises
     ------
@@ -146,7 +147,7 @@ def _recover_atoms(last: dict[str, Floats]) -> dict[str, Labelled]:
         "recovered_mass": Labelled((*names, "atom"), masses, about),
         "recovered_gram": Labelled((*names, "atom", "other"), grams, "inner products of the atoms recovered"),
         "recovered_fit": Labelled(names, fits, "W1 distance of their cosines to the tokens'"),
-        "recovered_gap": Labelled(names, gaps, "Gromov-Wasserstein distance of the atoms to the tokens"),
+        "recovered_gap": Labelled(names, gaps, "bound of the Gromov-Wasserstein distance of the atoms to the tokens"),
     }
 
 
@@ -183,7 +184,7 @@ def _summary(found: Outcome) -> str:
         lines.append(
             f"recovered from the cosines of the {name}: masses {', '.join(f'{mass:.2f}' for mass in masses)}; "
             f"cosines {cosines or 'none'}; W₁ {found['recovered_fit'][k]:.3f}; "
-            f"Gromov–Wasserstein distance to the tokens {found['recovered_gap'][k]:.3f}"
+            f"Gromov–Wasserstein distance to the tokens at most {found['recovered_gap'][k]:.3f}"
         )
     return "\n".join(lines)
 
