@@ -93,7 +93,10 @@ def head_size(config: Config) -> int:
 
 
 def beta_of(config: Config) -> float | None:
-    """Return the factor β = 1/√d_head of logits in softmax attention; None for a model of an unknown family."""
+    """Return the factor β of logits in softmax attention; None for a model of an unknown family.
+
+    β = 1/√q, where q is ``query_pre_attn_scalar`` of the configuration if given (Gemma 2 and 3), else d_head.
+    """
     try:
         family_of("", config)
     except CaseError:

@@ -1,9 +1,13 @@
 """Attention of a trained Transformer as a case: the mean-field velocity with the model's matrices and tokens.
 
-A layer of the case is x ← N(x + Σ_h V_h Σ_j p_ij x_j), p_ij = softmax_j(β⟨Q_h x_i, K_h x_j⟩), β = 1/√d_head, with the
-arrays of meanfield/transformer/families.py:
+A layer of the case is a map of the tokens x_i, with θ_i = x_i/|x_i|, N y = y/|y|, β = 1/√d_head and R = √(mean |h|²):
 
-    post   x = h/|h| ,   Q = W_Q ,   K = W_K ,   V = C W_O W_V ,   on a sphere of radius R = √(mean |h|²)
+    post   x_i ← N(x_i + Σ_h V_h Σ_j p_ij x_j) ,   p_ij = softmax_j(βR²⟨Q_h x_i, K_h x_j⟩)
+    pre    x_i ← x_i + Σ_h V_h Σ_j p_ij θ_j ,      p_ij = softmax_j(β⟨Q_h θ_i, K_h θ_j⟩)
+
+Tokens and matrices follow from the states h and the arrays of meanfield/transformer/families.py:
+
+    post   x = h/|h| ,   Q = W_Q ,   K = W_K ,   V = C W_O W_V
     pre    x = Ch ,      Q = √d W_Q diag(gain) ,   K = √d W_K diag(gain) ,   V = √d C W_O W_V diag(gain)
 
 This is the model's layer exactly if all states have length R (post; pre: at time 0), biases and network are zero, and
@@ -170,11 +174,12 @@ def case_text(states: HiddenStates, family: Family, folder: Path, layer: int | N
     entering = _entering_lengths(states, family)
     which = "the attention of its layers" if layer is None else f"the attention of its layer {layer} in each layer"
     d = states.hidden.shape[2]
-    left_out, place = _LEFT_OUT[family.placement]
+    left_out, place, formula = _TEXTS[family.placement]
     lines = {place: f"{place} = {common_length(states, family)!r}  # √(mean |h|²) of the states\n"}
     return _CASE.format(
         title=inline(f"{states.short_name}: {which}, from the tokens of {states.source}"),
         left_out=left_out.format(low=entering.min(), high=entering.max()),
+        formula=formula,
         d=d,
         beta=float(head_size(states.config) ** -0.5),
         mask="causal" if family.causal else "none",
@@ -187,14 +192,22 @@ def case_text(states: HiddenStates, family: Family, folder: Path, layer: int | N
     )
 
 
-_LEFT_OUT = {  # and the key of the case for the common length
-    "post": ("biases, the network, gains of layer norm, lengths of single states ({low:.3g} to {high:.3g}).", "scale"),
-    "pre": ("biases, the network, lengths of single states at the start ({low:.3g} to {high:.3g}).", "radius"),
+_TEXTS = {  # omitted parts, the key of the case for the common length, and the map of a layer
+    "post": (
+        "biases, the network, gains of layer norm, lengths of single states ({low:.3g} to {high:.3g}).",
+        "scale",
+        "N(x + Σ V Σ_j p_ij y_j)",
+    ),
+    "pre": (
+        "biases, the network, lengths of single states at the start ({low:.3g} to {high:.3g}).",
+        "radius",
+        "x + Σ V Σ_j p_ij y_j",
+    ),
 }
 _CASE = """\
 # Written by `meanfield transformer case --mean-field`: attention as a mean-field law, a reconstruction.
 # Left out: {left_out}
-# A layer is x ← N(x + Σ V Σ_j p_ij x_j). For continuous depth: --set 'time={{end = {layers}.0, step = 1.0}}'
+# A layer is x ← {formula} with y = x/|x|. For continuous depth: --set 'time={{end = {layers}.0, step = 1.0}}'
 title = {title}
 
 [domain]
