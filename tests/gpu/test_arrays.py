@@ -3,7 +3,6 @@
 import re
 import subprocess
 import sys
-import time
 from types import SimpleNamespace
 
 import numpy as np
@@ -220,29 +219,36 @@ def test_what_every_run_needs_is_tried_and_refused_in_a_line(needed, error, mess
     assert str(refused.value) == f"no gpu can be used: {message}"
 
 
-class Slow:
-    """A number whose conversion takes long, so that all other threads run in between."""
+@only_simulated
+def test_a_missing_barrier_shows():
+    """Each thread reads what the next one has written: after a barrier that, and without one not always."""
 
-    def __index__(self):
-        time.sleep(0.05)
-        return THREADS
+    def turned(values, wait, into):
+        row, t = cuda.shared.array(THREADS, np.float64), cuda.threadIdx.x
+        row[t] = 0.0
+        cuda.syncthreads()
+        row[t] = values[t]
+        if wait:
+            cuda.syncthreads()
+        into[t] = row[(t + 1) % THREADS]
 
-
-@cuda.jit
-def _mirror(items, count):
-    lane = cuda.threadIdx.x
-    together = cuda.shared.array(count, items.dtype)
-    together[lane] = items[lane]
-    cuda.syncthreads()
-    items[lane] = together[THREADS - 1 - lane]
+    values, kernel = np.arange(1.0, THREADS + 1), cuda.jit(turned)
+    for wait in (True, False):
+        into = gpu.zeros(THREADS)
+        run(kernel, (1, THREADS), gpu.to_device(values), wait, into)
+        assert np.array_equal(gpu.to_host(into), np.roll(values, -1)) == wait
 
 
 @only_simulated
-def test_threads_of_a_block_share_one_array():
-    """The simulator's own method may give some threads another array: a wrong sum, sometimes, on a busy machine."""
-    items = gpu.to_device(np.arange(float(THREADS)))
-    run(_mirror, (1, THREADS), items, Slow())
-    assert np.array_equal(gpu.to_host(items), np.arange(THREADS)[::-1])
+def test_an_error_in_a_thread_between_barriers_is_raised():
+    def failing():
+        cuda.syncthreads()
+        if cuda.threadIdx.x == 3:
+            raise ZeroDivisionError("thread 3")
+        cuda.syncthreads()
+
+    with pytest.raises(ZeroDivisionError, match="thread 3"):
+        run(cuda.jit(failing), (1, THREADS))
 
 
 @pytest.mark.parametrize(("package", "absent"), [("cpu", ["numba.cuda", "cupy"]), ("gpu", ["cupy"])])

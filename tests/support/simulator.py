@@ -1,10 +1,12 @@
 """A simulated GPU: Numba's simulator runs the kernels, and replacements of CuPy make arrays of :mod:`stand_in`.
 
-In Numba's simulator each GPU thread is a Python thread; here only in kernels with barriers. In all other kernels the
-threads run one after the other, the last of a block first: results that depend on the order differ, and starting a
-Python thread takes longer than the work of most threads.
+In Numba's simulator each GPU thread is a Python thread, and the main thread polls all of them for barriers, which takes
+nearly all of the time. Here the threads of a block run one after the other, so that results that depend on their order
+differ: from the last to the first, or, in kernels with barriers, in random order from one barrier to the next. Only
+kernels with barriers need Python threads.
 """
 
+import random
 import sys
 import threading
 from functools import cache, partial
@@ -17,8 +19,6 @@ import numba
 import numpy as np
 from scipy import special
 from support.stand_in import StandIn, on_device
-
-_one_by_one = Lock()
 
 
 def simulate():
@@ -44,8 +44,7 @@ def simulate():
     simulator = import_module("numba.cuda.simulator.kernel")
     simulated, blocks = simulator.FakeCUDAKernel, simulator.BlockManager
     simulated.__getitem__ = _on_arrays_of_numba(simulated.__getitem__)
-    blocks.run = _one_after_the_other(blocks.run, simulator.Dim3)
-    import_module("numba.cuda.simulator.kernelapi").FakeCUDAShared.array = _shared_array
+    blocks.run = _one_after_the_other(simulator.Dim3)
 
 
 def _install(name, **members):
@@ -87,21 +86,63 @@ def _on_arrays_of_numba(configure):
     return configured
 
 
-def _one_after_the_other(threaded, indices):
-    """Return a block's loop over its threads: in this Python thread, from the last to the first, unless there are
-    barriers."""
+def _one_after_the_other(indices):
+    """Return the loop of a block over its threads. ``indices`` is the simulator's type of three indices."""
 
     def run(block, number, *arguments):
+        points = list(np.ndindex(*block._block_dim))
         if _waits(block._f):
-            threaded(block, number, *arguments)
+            _run_between_barriers([_Thread(block._f, arguments, indices(*number), indices(*at)) for at in points])
             return
         this = threading.current_thread()  # the simulator asks this object for indices
         this.blockIdx = indices(*number)
-        for thread in reversed(list(np.ndindex(*block._block_dim))):
-            this.threadIdx = indices(*thread)
+        for at in reversed(points):
+            this.threadIdx = indices(*at)
             block._f(*arguments)
 
     return run
+
+
+class _Thread(threading.Thread):
+    """A GPU thread in a kernel with barriers: after each call of ``advance`` it runs up to its next barrier."""
+
+    def __init__(self, function, arguments, block, at):
+        super().__init__(daemon=True)
+        self.blockIdx, self.threadIdx, self.error = block, at, None
+        self._call, self._turn, self._done = partial(function, *arguments), Lock(), Lock()
+        self._turn.acquire()
+        self._done.acquire()
+        self.start()
+
+    def run(self):
+        self._turn.acquire()
+        try:
+            self._call()
+        except BaseException as error:
+            self.error = error
+        self.is_running = False
+        self._done.release()
+
+    def advance(self):
+        """Run up to the next barrier or to the end; return whether the thread is at a barrier."""
+        self.is_running = True
+        self._turn.release()
+        self._done.acquire()
+        if self.error is not None:
+            raise self.error
+        return self.is_running
+
+    def syncthreads(self):
+        """Wait at a barrier, by the name that the simulator calls."""
+        self._done.release()
+        self._turn.acquire()
+
+
+def _run_between_barriers(threads):
+    """Run the threads of a block to their ends, in a new random order after each barrier."""
+    order = random.Random(0)
+    while threads:
+        threads = [thread for thread in order.sample(threads, len(threads)) if thread.advance()]
 
 
 @cache
@@ -117,17 +158,3 @@ def _seen(argument):
     """Return the simulator's array on the same memory."""
     array = import_module("numba.cuda.simulator.cudadrv.devicearray").FakeCUDAArray
     return array(argument.held) if isinstance(argument, StandIn) else argument
-
-
-def _shared_array(shared, shape, dtype):
-    """Return memory shared by a block's threads: one array for each line of a kernel that asks for one.
-
-    The simulator itself makes the array for the first thread that asks, in two steps, a look-up and an allocation:
-    with another thread between the two steps, two threads hold two arrays, and neither sees what the other writes.
-    """
-    asked = sys._getframe(1)
-    line = asked.f_code.co_filename, asked.f_lineno
-    with _one_by_one:
-        if line not in shared._allocations:
-            shared._allocations[line] = np.empty(shape, dtype)
-        return shared._allocations[line]
