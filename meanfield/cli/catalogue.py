@@ -12,7 +12,7 @@ def cases(options: argparse.Namespace) -> int:
 
     found = by_topic(options.search)
     if not found:
-        raise CaseError(f"--search {options.search}: no shipped case contains this word in its name, title or comment")
+        raise CaseError(f"--search {options.search}: no shipped case contains this word in its topic, name or text")
     width = max(len(case.name) for group in found.values() for case in group)
     for topic, group in found.items():
         print(f"{topic}:")

@@ -93,13 +93,14 @@ def _shard(text: str) -> tuple[int, int]:
 _SET = "override keys of the case, for example attention.beta=4 (default: none)"
 _COMPONENT = "file of your own components, or an entry point; the code is executed (default: none)"
 _NEGATIVE = (
-    "follow the branch with less mass at the axis; it differs only for even degrees and d >= 3 (default: more mass)"
+    "follow the branch with less mass near the axis of the mode (default: more mass); for odd degrees and on the circle"
+    " both branches are rotations of each other"
 )
 overrides = option("--set", "KEY=VALUE", _SET, nargs="+", action="extend", default=[], dest="overrides")
 case_file = (option("case", "CASE", "a case file, or the name of a shipped case"), overrides)
 components = option("--component", "FILE.py", _COMPONENT, action="append", default=[], dest="components")
 timing = flag("--time", "measure the time of a step and of a sample (default: estimate only)")
-search = option("--search", "WORD", "only cases whose text contains WORD (default: all)", default="")
+search = option("--search", "WORD", "only cases whose topic, name or text contains WORD (default: all)", default="")
 new_case = (
     option("manifold", "MANIFOLD", "circle, sphere, line, particles, ..."),
     option("--phenomenon", "NAME", f"{PHENOMENA} (default: clusters)", default="clusters"),
@@ -172,16 +173,17 @@ branch_options = (
     option("--degree", "L", "degree of the mode that bifurcates (default: 1)", type=_degree, default=1),
     flag("--negative", _NEGATIVE),
 )  # fmt: skip
-_TOKENS = "numbers of tokens to simulate (default: four numbers, with barriers n ΔF/κ from 0.9 to 3)"
+_TOKENS = "numbers of tokens to simulate (default: four numbers whose free-energy barrier n ΔF/κ is 0.9 to 3)"
 escape_options = (
     option("--from", None, "metastable density at the start (default: uniform)", choices=("uniform", "ordered"),
            default="uniform", dest="start"),
     option("--n", "N,N", _TOKENS, type=_integers),
-    option("--seeds", "K", "number of systems for each n (default: 64)", type=_integer(10**6), default=64),
+    option("--seeds", "K", "number of simulations for each n (default: 64)", type=_integer(10**6), default=64),
     option("--jobs", "N", "number of threads on this machine (default: one per core)", type=_integer(1024)),
     flag("--predict", "only predict, without simulations (default: simulate tokens)"),
 )  # fmt: skip
-_MESH, _VALUES = "domain.resolution", "increasing values (default: a quarter, half and all of the case's value)"
+_MESH = "domain.resolution"
+_VALUES = "at least three increasing values (default: a quarter, half and all of the case's value)"
 convergence_options = (
     option("--over", "KEY", f"an integer key that refines the mesh (default: {_MESH})", default=_MESH),
     option("--values", "N,N,N", _VALUES, type=_integers, default=()),

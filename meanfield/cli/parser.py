@@ -1,6 +1,7 @@
 """Command ``meanfield``: reads arguments, calls one function, returns an exit status.
 
-0 done; 2 bad input (one line on stderr); 3 the state became non-finite or exploded; 130 interrupted.
+0 done; 1 a self-test failed; 2 bad input (one line on stderr); 3 the state became non-finite or exploded, or points of
+a sweep failed; 130 interrupted; 141 the reader of standard output has ended.
 """
 
 from __future__ import annotations
@@ -28,7 +29,8 @@ _INTERRUPTED, _BROKEN_PIPE = 130, 141  # 128 + the signal, as in shells
 _LONG_WORD, _SHOWN = re.compile(r"\S{301,}"), 100  # characters at each end of a shortened path or key
 _EPILOG = """\
 CASE is the path of a case file or the name of a shipped case (`meanfield cases` lists them).
-Exit status: 0 done, 2 bad input, 3 non-finite or exploding state, 130 interrupted (`meanfield resume` continues).
+Exit status: 0 done, 1 failed self-test, 2 bad input, 3 non-finite or exploding state, or failed points of a sweep,
+130 interrupted (`meanfield resume` continues).
 
 first steps:
   meanfield cases

@@ -11,78 +11,79 @@ Handler = Callable[[Namespace], int]
 Arguments = tuple[options.Argument, ...]
 Command = tuple[Handler | None, str, str, Arguments | Mapping[str, "Command"]]  # or the table of its own commands
 _SET = "[--set KEY=VALUE ...]"
+_OWN = "[--component FILE.py]"
 COMMANDS: dict[str, Command] = {
     "run": (
         commands.run,
         "solve a case and write an HDF5 file",
-        f"CASE [-o FILE.h5] {_SET} [--overwrite] [--force] [--quiet] [--device cpu|gpu]",
+        f"CASE [-o FILE.h5] {_SET} [--overwrite] [--force] [--quiet] [--device cpu|gpu] {_OWN}",
         (*options.case_file, options.components, *options.run_options, options.quiet, options.device),
     ),
     "resume": (
         commands.resume,
         "continue from the last checkpoint of a run",
-        f"FILE.h5 [--until TIME] {_SET} [--quiet] [--device cpu|gpu]",
+        f"FILE.h5 [--until TIME] {_SET} [--quiet] [--device cpu|gpu] {_OWN}",
         (options.run_file, options.overrides, options.components, options.until, options.quiet, options.device),
     ),
     "info": (
         file_commands.info,
-        "describe a running, killed or finished run",
-        "FILE.h5 [--json | --verify]",
+        "describe the file of a run (in progress, killed or finished), a sweep or a recorded solution",
+        f"FILE.h5 [--json | --verify] {_OWN}",
         (options.stored_file, options.components, options.as_json, options.verify),
     ),
     "plot": (
         file_commands.plot,
         "draw snapshots and diagnostics over time, a sweep, or an experiment",
         "FILE.h5 [-o FIGURE.png] [--panels NAME,...] [--size WxH] [--dpi N] [--cmap NAME] [--style paper|screen|dark] "
-        "[--times T,...] [--no-title] [--no-caption]",
+        f"[--times T,...] [--no-title] [--no-caption] {_OWN}",
         (options.drawn_file, options.components, *options.figure_output),
     ),
     "mergers": (
         file_commands.mergers,
         "report which clusters merged, when, and the lifetime of each cluster count",
-        "FILE.h5 [-o FIGURE.png] [--json]",
+        f"FILE.h5 [-o FIGURE.png] [--json] {_OWN}",
         (options.run_file, options.components, options.figure_if_named, options.as_json),
     ),
     "compare": (
         file_commands.compare,
         "compute distances (L1, Wasserstein) between two runs, or a density and particles",
-        "A.h5 [B.h5] [-o FIGURE.png] [--json]",
+        f"A.h5 [B.h5] [-o FIGURE.png] [--json] {_OWN}",
         (options.first_run, options.components, options.other_run, options.figure_if_named, options.as_json),
     ),
     "sweep": (
         commands.sweep,
         "run a case over values of its keys, on this machine or a Dask cluster",
-        "SWEEP [-o INDEX.h5] [--jobs N] [--dask ADDRESS] [--shard I/N] [--retry] [--overwrite] [--quiet]",
+        f"SWEEP [-o INDEX.h5] [--jobs N] [--dask ADDRESS] [--shard I/N] [--retry] [--overwrite] [--quiet] {_OWN}",
         (*options.sweep_options, options.components, options.quiet),
     ),
     "movie": (
         file_commands.movie,
         "animate a run, with a frame for each snapshot",
-        "FILE.h5 [-o FILE.gif|FILE.mp4] [--fps 12] [--overwrite] [--quiet]",
+        f"FILE.h5 [-o FILE.gif|FILE.mp4] [--fps 12] [--overwrite] [--quiet] {_OWN}",
         (options.run_file, options.components, *options.movie_options, options.quiet),
     ),
     "view": (
         file_commands.view,
         "write a page for the browser that shows a run, a sweep or a recorded solution",
-        "FILE.h5 [-o FILE.html] [--overwrite]",
+        f"FILE.h5 [-o FILE.html] [--overwrite] {_OWN}",
         (options.stored_file, options.components, *options.page_output),
     ),
     "watch": (
         file_commands.watch,
         "serve the page of a run in progress to browsers of this machine",
-        "FILE.h5",
+        f"FILE.h5 {_OWN}",
         (options.run_file, options.components),
     ),
     "export": (
         file_commands.export,
         "write densities for ParaView or on a regular grid, or diagnostics as a table",
-        f"FILE.h5 --to {'|'.join(options.FORMATS)} [-o PATH] [--diagnostics NAME ...] [--overwrite]",
+        f"FILE.h5 --to {'|'.join(options.FORMATS)} [-o PATH] [--diagnostics NAME ...] [--overwrite] {_OWN}",
         (options.run_file, options.components, *options.export_options),
     ),
     "check": (
         commands.check,
         "validate a case; print it with all defaults, and its cells, memory and steps",
-        f"CASE {_SET} [--time]",
+        f"CASE {_SET} [--time] {_OWN}",
         (*options.case_file, options.timing, options.components),
     ),
     "cases": (
@@ -107,7 +108,7 @@ COMMANDS: dict[str, Command] = {
     "stability": (
         commands.stability,
         "compute the growth rate of each mode about the uniform density, and the critical noise",
-        f"CASE [--tokens N] {_SET}",
+        f"CASE [--tokens N] {_SET} {_OWN}",
         (*options.case_file, options.components, options.tokens),
     ),
     "branch": (
@@ -118,8 +119,9 @@ COMMANDS: dict[str, Command] = {
     ),
     "limit": (
         commands.limit,
-        "simulate several numbers n of tokens beside the density: distances, fluctuations, exponent in n, clusters",
-        f"CASE [--n 100,300,1000] [--seeds K] [--jobs N] [--observables F,F] [-o FIGURE.png] [--json] {_SET}",
+        "compare the density with n simulated tokens, for several n: distances, fluctuations, exponent in n, clusters",
+        f"CASE [--n 100,300,1000] [--seeds K] [--jobs N] [--observables F,F] [--intervals N] [--order 1|2] "
+        f"[--tolerance ANGLE] [-o FIGURE.png] [--json] [--quiet] {_SET} {_OWN}",
         (
             *options.case_file,
             options.components,
@@ -132,7 +134,8 @@ COMMANDS: dict[str, Command] = {
     "escape": (
         commands.escape,
         "compute the barrier and the times of escape of n tokens from a metastable density with noise",
-        f"CASE [--from uniform|ordered] [--n N,N] [--seeds K] [--jobs N] [-o FIGURE.png] [--json] {_SET}",
+        f"CASE [--from uniform|ordered] [--n N,N] [--seeds K] [--jobs N] [--predict] [-o FIGURE.png] [--json] "
+        f"[--quiet] {_SET} {_OWN}",
         (
             *options.case_file,
             options.components,
@@ -145,7 +148,7 @@ COMMANDS: dict[str, Command] = {
     "convergence": (
         commands.convergence,
         "estimate the error of a run by runs on coarser meshes, and the observed order",
-        f"CASE [--over domain.resolution] [--values N,N,N] [--of energy] [-o FIGURE.png] [--json] {_SET}",
+        f"CASE [--over domain.resolution] [--values N,N,N] [--of energy] [-o FIGURE.png] [--json] {_SET} {_OWN}",
         (
             *options.case_file,
             options.components,

@@ -174,13 +174,14 @@ COMMANDS = {
     ),
     "ablate": (
         study("ablate", "ablation"),
-        "measure which parts of a model prevent collapse, compared with random and rotated weights",
+        "find the parts of a model that prevent the collapse of its tokens to one direction; compare with random and "
+        "rotated weights",
         f"MODEL [--texts FOLDER] [--without PARTS ...] [--seeds N] [--drop special,first] {_FILES}",
         (add.model, add.texts, *add.ablate_options, add.drop("measured"), *add.of_study("ablation")),
     ),
     "histogram": (
         study("histogram", "histogram", source="text"),
-        "compute the distribution of the cosines of two tokens after each layer of a model, whose layers are repeated",
+        "compute the distribution of the cosines of pairs of tokens after each layer of a model with repeated layers",
         f"MODEL [--repeat N] [--text FILE|-] [--seed N] [--drop special,first] {_FILES}",
         (
             add.model, add.text, add.repeat(4), add.seed("of random and rotated weights"), add.drop("measured"),
@@ -189,13 +190,13 @@ COMMANDS = {
     ),
     "reference": (
         reference,
-        "run a case of particles in layers with the attention of PyTorch, as an independent reference",
+        "run a case of particles with discrete layers, with attention by PyTorch, as an independent reference",
         "CASE [-o FILE.h5] [--set KEY=VALUE ...] [--overwrite] [--quiet]",
         (*cli_options.case_file, *add.output("the case's name with -reference.h5"), cli_options.quiet),
     ),
     "prompts": (
         study("prompts", "prompts", source="prompts"),
-        "measure prompts in a model and its mean-field dynamics: distances, entropy, clusters, the next token",
+        "compare prompts in a model and in its mean-field dynamics: distances, entropy, clusters, the next token",
         f"MODEL [--prompts FILE|-] [--repeat N] [--seed N] [--drop special,first] {_FILES}",
         (
             add.model, add.prompts, add.repeat(1), add.seed("of random weights"), add.drop("measured"),

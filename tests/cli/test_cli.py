@@ -5,6 +5,7 @@ from __future__ import annotations
 import importlib.metadata
 import json
 import os
+import re
 import resource
 import subprocess
 import sys
@@ -122,6 +123,17 @@ def test_help_of_each_command(command: str, capsys: pytest.CaptureFixture[str]) 
     out = capsys.readouterr().out
     options = [line for line in out.splitlines() if line.startswith("  -") and "--help" not in line]
     assert " ".join(out.split()).count("default: ") == len(options)
+
+
+def test_usage_names_every_option() -> None:
+    parsers = [root_parser()]
+    for parser in parsers:  # the loop appends the subcommands of each parser
+        parsers.extend(parser.commands.values())
+        if not parser.commands:
+            listed = [line.split("  ")[1] for line in parser.format_help().splitlines() if line.startswith("  -")]
+            options = [re.findall(r"--?[a-z-]+", names) for names in listed if "--help" not in names]
+            named = set(re.findall(r"--?[a-z-]+", str(parser.usage)))
+            assert all(named & set(names) for names in options), f"{parser.prog}: {options}"
 
 
 def test_no_command_prints_help(capsys: pytest.CaptureFixture[str]) -> None:
