@@ -290,5 +290,5 @@ def test_the_page_on_cases_names_the_layer_norms_of_each_domain():
     rows = [line.split(" | ") for line in text.split("\n") if line.startswith("| `") and line.count("|") == 4]
     found = {name: row[2].rstrip(" |") for row in rows for name in re.findall(r"`(\w+)`", row[0]) if name in DOMAINS}
     words = {name: ", ".join(kind.layer_norms) for name, kind in DOMAINS.items()}
-    assert found == {name: words[name] for name in found} | {"particles": "all seven"}
+    assert found == {name: words[name] for name in found} | {"transformer": "part of the model"}
     assert {base[0] for base in BASES.values()} <= {*found}
