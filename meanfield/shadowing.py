@@ -43,13 +43,16 @@ def _leave_out_working_folder() -> None:
 
 
 def _is_command(called: str) -> bool:
-    """Return whether this process, or the process that started it, is a command."""
+    """Return whether ``called``, the first element of sys.argv, is that of a ``meanfield`` command.
+
+    It is "-m" during the start of ``python -m``, a script ``meanfield``, or a file in the folder of this package.
+    """
     script = os.path.basename(called)
     return called == "-m" or script.partition(".")[0] == "meanfield" or _same(os.path.dirname(called), _PACKAGE)
 
 
 def _is_namespace(found: ModuleSpec | None) -> bool:
-    """Return whether only folders without a module are found, such as those that an uninstallation leaves."""
+    """Return whether no module is found, or only folders without one, such as those that an uninstallation leaves."""
     return found is None or (found.origin is None and found.submodule_search_locations is not None)
 
 
@@ -64,7 +67,7 @@ def _import_solvers(folder: str) -> None:
 
 
 def _path(found: ModuleSpec | None) -> str:
-    """Return the file of a module, the folder of a package; empty for none."""
+    """Return the path of the file of a module or of the folder of a package, or "" for None."""
     if found is None:
         return ""
     folders = list(found.submodule_search_locations or ())
@@ -72,5 +75,5 @@ def _path(found: ModuleSpec | None) -> str:
 
 
 def _same(one: str, other: str) -> bool:
-    """Return whether two paths are the same existing file."""
+    """Return whether two paths lead to the same existing file or folder."""
     return os.path.exists(one) and os.path.exists(other) and os.path.samefile(one, other)

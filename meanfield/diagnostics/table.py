@@ -203,7 +203,7 @@ def energy_unit(run: Run, beta: float) -> float:
 def entropy_is_relative(run: Run, has_uniform: bool) -> bool:
     """Return whether the entropy in a run's file is relative to the uniform density.
 
-    The entropy is relative in older files, which store the uniform density.
+    The entropy is relative in older files of domains whose files store the uniform density (``has_uniform``).
     """
     return has_uniform and REFERENCE not in run.attributes_of("entropy")
 

@@ -190,7 +190,10 @@ class Limit(Drawn):
 
     @property
     def configurations(self) -> Floats:
-        """Return the share of the seeds (sizes, counts) that end in 0, 1, … clusters."""
+        """Return the fraction of the seeds whose tokens end in 0, 1, … clusters, (sizes, numbers of clusters).
+
+        The first axis is the number n of tokens.
+        """
         counts = np.arange(max(self.clusters.max(), self.density_clusters) + 1)
         return np.asarray((self.clusters[..., None] == counts).mean(axis=1))
 

@@ -84,7 +84,7 @@ def _coarse_line(run_data: RunData) -> tuple[RunData, int]:
 
 
 def _coarse_rings(run_data: RunData) -> tuple[RunData, int]:
-    """Return the data of a run on the sphere averaged to at most RINGS rings, and the number of cells."""
+    """Return the data of a run on the sphere averaged to at most RINGS rings, and the number of coarse cells."""
     ring_cells = run_data.ring_cells
     if len(ring_cells) <= RINGS:
         return run_data, int(ring_cells.sum())
@@ -95,6 +95,7 @@ def _coarse_rings(run_data: RunData) -> tuple[RunData, int]:
     areas = np.bincount(coarse_cell, area, minlength=int(coarse.sum()))
 
     def density(k: int) -> Floats:
+        """Return the density (coarse cells,) of snapshot k, averaged over the fine cells of each coarse cell."""
         return np.bincount(coarse_cell, area * run_data.density(k), minlength=len(areas)) / areas
 
     return replace(run_data, ring_cells=coarse, density=density), len(areas)

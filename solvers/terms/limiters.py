@@ -17,7 +17,7 @@ MAX_DIMENSION = 8  # of the space that holds the mesh: length of a gradient in t
 
 
 class Reconstruction:
-    """Linear reconstruction u_f = u_i + ψ ∇u_i·(x_f − x_i) of a field u at each side of a mesh, with a limiter ψ.
+    """Linear reconstruction u_f = u_i + ψ ∇u_i·(x_f − x_i) of a field u on both sides of each face, with a limiter ψ.
 
     ∇u_i is the gradient of a quadratic fit in the tangent plane of cell i, x_i its center, and x_f a face's center.
 
@@ -116,7 +116,7 @@ class PositivityLimiter:
 
 
 class Constant:
-    """Piecewise constant reconstruction u_f = u_i at each side of any mesh (Godunov 1959), of first order."""
+    """Piecewise constant reconstruction u_f = u_i on both sides of each face (Godunov 1959), of first order."""
 
     def __init__(self, mesh: Mesh) -> None:
         host = mesh.on_host

@@ -66,7 +66,7 @@ class Tangent:
         return self.__mul__(np.log(base)).through(np.exp, np.exp)
 
     def through(self, function: Callable[[Any], Any], slope: Callable[[Any], Any]) -> Tangent:
-        """Return a function of the expression, of which ``slope`` is the derivative."""
+        """Return a function of the expression, from the function and its derivative ``slope``."""
         return Tangent(function(self.value), self._scaled(slope(self.value)))
 
     def after(self, matrix: Any) -> Tangent:
@@ -132,12 +132,15 @@ class _Kernel:
     evaluator: Evaluator
 
     def of_cosine(self, z: Floats) -> Floats:
+        """Return the kernel at cosines z."""
         return self._value(c=z)
 
     def of_offsets(self, r: Floats) -> Floats:
+        """Return the kernel (n,) at offsets x − y (n, d) of pairs of points."""
         return self._value(r=np.linalg.norm(r, axis=1))
 
     def of_pairs(self, x: Floats, y: Floats) -> Floats:
+        """Return the kernel at pairs of points x and y, arrays that broadcast to (n, m, d), as (n, m)."""
         return self._value(r=np.linalg.norm(x - y, axis=2))
 
     def _value(self, **places: Floats) -> Floats:
@@ -233,7 +236,11 @@ class _Evaluation:
         return np.where(takes_one, *values)
 
     def _of_field(self, node: ast.expr, parts_of: Callable[[str], list[Affine]]) -> tuple[Any, ...]:
-        """Return operators of a bare field with its conditions on the boundary; nothing for another expression."""
+        """Return discrete operators applied to a field, including its boundary conditions.
+
+        ``parts_of`` returns the operators for the name of a field. The result is () if the expression ``node`` is not
+        the name of a field, or if the field has no boundary conditions.
+        """
         if not isinstance(node, ast.Name) or not self.evaluator.operators.boundaries.get(node.id):
             return ()
         value, time = self.of(node), self.names["t"]

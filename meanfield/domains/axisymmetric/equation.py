@@ -48,8 +48,8 @@ class AxisymmetricAttention:
     distribution is therefore exactly stationary, and the correction vanishes for clusters.
 
     Sums are accurate to rounding at every latitude, except where all mass is so far away that Z underflows (e^{−700} of
-    the value with mass at that latitude). With softmax, ``empty`` sets v[p] there: accurate by default, NaN, or
-    "bounded": 0.
+    the value with mass at that latitude). With softmax, the argument ``empty`` of the methods selects v[p] at these
+    latitudes: "exact" recomputes it to rounding, "nan" sets NaN, and "bounded" leaves the inaccurate quotient.
     """
 
     def __init__(
@@ -75,15 +75,16 @@ class AxisymmetricAttention:
     def velocity(self, time: float, density: Floats, empty: Empty = "exact") -> Floats:
         """Return the attention velocity v[p] (cells, 1) at the cell centers, in radians per unit time.
 
-        ``time`` is not used. ``empty`` sets the values where all mass is far away.
+        ``time`` is not used. ``empty`` selects v[p] where Z underflows, far from all mass: "exact", "nan" or "bounded",
+        see the class.
         """
         return self.normalizer_and_velocity(density, empty)[1]
 
     def normalizer_and_velocity(self, density: Floats, empty: Empty = "exact") -> tuple[Floats, Floats]:
         """Return kernel sums (cells) and attention velocities (cells, 1) of a distribution of the polar angle (cells).
 
-        The kernel sums are ∫ e^{β⟨x,y⟩ − |β|} dμ(y) over the tokens y. ``empty`` sets velocities where all mass is far
-        away.
+        The kernel sums are ∫ e^{β⟨x,y⟩ − |β|} dμ(y) over the tokens y. ``empty`` selects the velocities where these
+        sums underflow, far from all mass: "exact", "nan" or "bounded", see the class.
         """
         masses = density * self.mesh.volumes
         normalizer, slope = self._sums.apply(masses)
@@ -96,7 +97,8 @@ class AxisymmetricAttention:
     def output(self, time: float, density: Floats, empty: Empty = "exact") -> Floats:
         """Return the attention field v ∫ y e^{β⟨x,y⟩} dμ / Z (cells, 2): its parts along x and along the polar angle.
 
-        Some layer norms need the first part. Z is the normalizer; ``empty`` sets the values where all mass is far away.
+        Some layer norms need the first part. Z is the normalizer. ``empty`` selects the field where Z underflows, far
+        from all mass: "exact", "nan" or "bounded", see the class.
         """
         masses = density * self.mesh.volumes
         normalizer, slope = self._sums.apply(masses)
@@ -112,8 +114,9 @@ class AxisymmetricAttention:
     ) -> None:
         """Set the attention field (cells, parts) in cells where its normalizer has underflowed, far from all mass.
 
-        ``empty`` = "exact" gives accurate values, "nan" NaN; "bounded" changes nothing. ``share`` is the fraction of
-        the correction at the uniform density. The last part is that along growing polar angle.
+        ``empty`` = "exact" sets accurate values, and "nan" sets NaN; "bounded" changes nothing. ``share`` is the
+        fraction of the error at the uniform density that is subtracted. The last part is that along growing polar
+        angle.
         """
         if empty == "bounded" or not self.normalization.is_relative:
             return

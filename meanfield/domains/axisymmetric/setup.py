@@ -39,6 +39,7 @@ def set_up_axisymmetric(case: Case, backend: Backend | None = None) -> Problem:
 
     @cache
     def attention_on(mesh: Mesh) -> AxisymmetricAttention:
+        """Return the self-attention of the case on a mesh, on the host or on the device."""
         return AxisymmetricAttention(
             mesh,
             dimension,
@@ -55,6 +56,7 @@ def set_up_axisymmetric(case: Case, backend: Backend | None = None) -> Problem:
     integrator = DensityIntegrator(equation, time.method, moments, time.cfl, to_device=to_device)
 
     def diagnostics(names: Sequence[str], degrees: int | None) -> Diagnostics:
+        """Return the named diagnostics; ``degrees`` is not used."""
         return Diagnostics(
             names,
             DIAGNOSTICS | {"energy": energy_entry(energy, abs(attention.beta_effective))},
@@ -79,6 +81,7 @@ def set_up_axisymmetric(case: Case, backend: Backend | None = None) -> Problem:
 
 
 def _initial(mesh: Mesh, dimension: int, kind: sections.InitialKind) -> Floats:
+    """Return the initial distribution (cells,) of the polar angle, per radian, for a section [initial]."""
     if type(kind) in _INITIAL:
         return _INITIAL[type(kind)](mesh, dimension, kind)
     theta = mesh.centers[:, 0]
@@ -89,10 +92,15 @@ def _initial(mesh: Mesh, dimension: int, kind: sections.InitialKind) -> Floats:
 
 
 def _points(mesh: Mesh, dimension: int, kind: sections.Points) -> Floats:
+    """Return the initial distribution (cells,) of the polar angle, per radian, for point masses.
+
+    A point mass stands for the circle of latitude through its position.
+    """
     return initial.initial_points(mesh, np.arccos(np.array(kind.points)[:, 0]).tolist(), kind.masses)
 
 
 def _von_mises_fisher(mesh: Mesh, dimension: int, kind: sections.VonMisesFisher) -> Floats:
+    """Return the initial distribution (cells,) of the polar angle, per radian, for von Mises–Fisher densities."""
     parts = kind.components
     return initial.initial_von_mises_fisher(
         mesh,

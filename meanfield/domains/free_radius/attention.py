@@ -79,9 +79,10 @@ class ShellAttention:
         """Return the attention field A (shells, directions, d) of masses (shells, directions) at ``radii`` (shells,).
 
         Radii are on the host, as are decisions that depend on radii and on the masses of whole shells; masses and A are
-        on the device of the mesh. A is NaN for masses that are not finite. In cells that hold no mass, and whose kernel
-        sums the transforms lose to rounding, ``empty`` sets the values: accurate by default; NaN; or "bounded", |A| ≤
-        ‖V‖·(largest radius that holds mass) with softmax and 0 on shells far from all mass, the option of runs.
+        on the device of the mesh. A is NaN for masses that are not finite. ``empty`` selects A in cells without mass
+        whose kernel sums the transforms lose to rounding: "exact" recomputes A, "nan" sets NaN, and "bounded", the
+        choice of runs, leaves an inaccurate A with |A| ≤ ‖V‖·(largest radius with mass) for softmax, and A = 0 on
+        shells far from all mass.
         """
         backend, total = self.directions.backend, masses.sum()
         with np.errstate(invalid="ignore", divide="ignore"):

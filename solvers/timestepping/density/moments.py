@@ -17,13 +17,13 @@ class Moments(Protocol):
     """Interface of moments: few linear functionals of a field, such as its harmonics of low degree, and their norms."""
 
     def __call__(self, *fields: Floats) -> list[Floats]:
-        """Return a list of the moments (k,) of each field, on the host, with one transfer from the device."""
+        """Return a list of the moments (k, ...) of each field, on the host, with one transfer from the device."""
         ...
 
     def norms(self, moments: Floats, state: Floats) -> Floats:
-        """Return two norms (2,) of moments (k,), relative to the size of a state: of degree 1, and of higher degrees.
+        """Return the norms (2,) of moments (k, ...) of degree 1 and of higher degrees, relative to the size of a state.
 
-        ``moments`` may be those of an error. ``state`` holds the moments (k,) of the state. With two norms, the error
+        ``moments`` may be those of an error. ``state`` are the moments (k, ...) of the state. With two norms, the error
         of a nearly vanishing mean counts too.
         """
         ...
@@ -37,6 +37,10 @@ class HarmonicMoments:
         self._mesh, self._harmonics = mesh, harmonic_transform(mesh, degree)
 
     def __call__(self, *fields: Floats) -> list[Floats]:
+        """Return the harmonic coefficients of degrees 1 to 6 of each field, (cells,) or (rows, cells), on the host.
+
+        The coefficients are complex arrays (degrees, rows) on the circle, and (degrees, rows, orders) on the sphere.
+        """
         mesh = self._mesh
         rows = [row for field in fields for row in field.reshape(-1, mesh.cells)]
         moments = [self._harmonics.of_density(row)[1:] for row in rows]
@@ -58,6 +62,7 @@ class CosineMoments:
         self._waves = mesh.backend.xp.stack([np.cos(k * theta) * mesh.volumes for k in range(1, DEGREES + 1)])
 
     def __call__(self, *fields: Floats) -> list[Floats]:
+        """Return the cosine moments (6,) of each field (cells,), on the host."""
         return list(self._backend.to_host(self._backend.xp.stack([self._waves @ field for field in fields])))
 
     def norms(self, moments: Floats, state: Floats) -> Floats:
@@ -80,6 +85,10 @@ class PolynomialMoments:
         self._radii, self._widths = radii, widths
 
     def __call__(self, *fields: Floats) -> list[Floats]:
+        """Return the moments ∫ x ρ and ∫ xxᵀ ρ of each field ρ, as one array (d + d²,) on the host.
+
+        Fields are (cells,), or (radii, directions) of any shape with these elements.
+        """
         xp = self._backend.xp
         rows = xp.stack([field.reshape(len(self._radii), -1) for field in fields])
         found = self._backend.to_host(xp.concatenate([rows @ self._points, rows @ self._squares], axis=2))
