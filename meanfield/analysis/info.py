@@ -139,6 +139,7 @@ def _state(run: Run) -> str:
 
 
 def _describe_next_command(state: str, attributes: Mapping[str, Any], path: str | Path) -> str:
+    """Return advice on the next command for a run in a state, such as "finished" or "killed"."""
     return {
         "running": f"in progress; plot it with: meanfield plot {path}",
         "killed": resume_advice(attributes, path),

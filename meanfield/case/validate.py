@@ -38,6 +38,7 @@ def check(case: Case) -> None:
 
 
 def _model_problems(case: Case) -> Problems:
+    """Yield the problems of the model, the initial state, the diagnostics and the stop condition of a case."""
     yield from model_problems(case)
     yield from _initial(case)
     yield from _diagnostics(case)
@@ -45,6 +46,7 @@ def _model_problems(case: Case) -> Problems:
 
 
 def _initial(case: Case) -> Problems:
+    """Yield the problems of the section [initial] of a case."""
     initial, domain, kind = case.initial, case.domain, tag_of(type(case.initial))
     if isinstance(initial, OwnDensity | OwnTokens):
         own = OwnTokens if domain.has_tokens else OwnDensity
@@ -59,6 +61,7 @@ def _initial(case: Case) -> Problems:
 
 
 def _time(time: Time, has_file: bool) -> Problems:
+    """Yield the problems of keys of [time] that its method does not use; ``has_file``: matrices are in a file."""
     if time.layers is not None and time.method != "layers":
         yield "time.layers", time.layers, 'only allowed with time.method = "layers"'
     if time.tolerance is not None and time.method != "adaptive":
@@ -68,6 +71,7 @@ def _time(time: Time, has_file: bool) -> Problems:
 
 
 def _stop(case: Case) -> Problems:
+    """Yield the problems of the condition that ends a run early."""
     time = case.time
     if time.stop_at is not None and time.stop is None:
         yield "time.stop_at", time.stop_at, "only allowed with time.stop"
@@ -76,6 +80,7 @@ def _stop(case: Case) -> Problems:
 
 
 def _snapshots(output: Output, end: float) -> Problems:
+    """Yield the problems of the times of snapshots of a run until the time ``end``."""
     given = [name for name in ("snapshots", "every", "times") if getattr(output, name) is not None]
     if len(given) > 1:
         yield f"output.{given[1]}", getattr(output, given[1]), f"not allowed beside output.{given[0]}"
@@ -90,6 +95,7 @@ def _snapshots(output: Output, end: float) -> Problems:
 
 
 def _output(output: Output, end: float) -> Problems:
+    """Yield the problems of the samples and of the first output time of a run until the time ``end``."""
     if output.first is not None and output.spacing == "linear":
         yield "output.first", output.first, 'not allowed with output.spacing = "linear"'
     if output.first is not None and not 0 < output.first < end:  # the default is 0 for a subnormal end
@@ -99,6 +105,7 @@ def _output(output: Output, end: float) -> Problems:
 
 
 def _diagnostics(case: Case) -> Problems:
+    """Yield the problems of the names of diagnostics of a case."""
     names, possible = case.output.diagnostics or (), case.possible_diagnostics
     if len(set(names)) < len(names):
         yield "output.diagnostics", list(names), "each name once"

@@ -29,6 +29,7 @@ def model_problems(case: Case) -> Problems:
 
 
 def _attention(attention: Attention, domain: Domain, scale: float) -> Problems:
+    """Yield the problems of the section [attention] on a sphere of radius ``scale``."""
     yield from _matrices(attention, domain)
     if attention.rescaled and NORMALIZATIONS[attention.normalization].is_relative:
         yield "attention.rescaled", True, 'false, unless attention.normalization is "unnormalized"'
@@ -42,6 +43,7 @@ def _attention(attention: Attention, domain: Domain, scale: float) -> Problems:
 
 
 def _matrices(attention: Attention, domain: Domain) -> Problems:
+    """Yield the problems of matrices, heads, file and window in the section [attention]."""
     given = [name for name in ("query", "key", "value") if getattr(attention, name) is not None]
     if attention.heads is not None and given:
         yield f"attention.{given[0]}", getattr(attention, given[0]), "not allowed beside attention.heads"
@@ -55,6 +57,7 @@ def _matrices(attention: Attention, domain: Domain) -> Problems:
 
 
 def _feed_forward(network: FeedForward, domain: Domain) -> Problems:
+    """Yield the problems of the section [feed_forward]: width, or shapes of the matrices."""
     given = (network.inner, network.bias, network.outer)
     if network.width is None and any(matrix is None for matrix in given):
         yield "feed_forward.width", None, "a width, for random weights, or inner, bias and outer"
@@ -73,6 +76,7 @@ def _feed_forward(network: FeedForward, domain: Domain) -> Problems:
 
 
 def _reaction(case: Case) -> Problems:
+    """Yield the problems of the fitness of a replicator reaction."""
     reaction, d = case.reaction, case.domain.d
     if isinstance(reaction, Replicator):
         if reaction.vector is None and reaction.matrix is None:
@@ -104,6 +108,7 @@ def _largest(matrix: Matrix | RandomMatrix | None) -> float:
 
 
 def _stabilizers(case: Case) -> Problems:
+    """Yield the problems of the section [stabilizers]."""
     stabilizers, domain = case.stabilizers, case.domain
     norm = stabilizers.layer_norm if stabilizers.layer_norm in (*SPHERICAL_NORMS, *RADIAL_NORMS) else "post"
     if norm not in domain.layer_norms:  # layer norms of components keep the radius, as post does

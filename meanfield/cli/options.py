@@ -42,6 +42,7 @@ def _integer(most: int, words: str = "a whole number") -> Callable[[str], int]:
 
 
 def _time(text: str) -> float:
+    """Return a time > 0 from the text of an option. Raises ArgumentTypeError for other texts."""
     try:
         time = float(text)
     except ValueError:
@@ -52,10 +53,12 @@ def _time(text: str) -> float:
 
 
 def _names(text: str) -> tuple[str, ...]:
+    """Return the names in a text that are separated by commas."""
     return tuple(name.strip() for name in text.split(","))
 
 
 def _times(text: str) -> tuple[float, ...]:
+    """Return the times in a text that are separated by commas. Raises ArgumentTypeError for other texts."""
     try:
         return tuple(map(float, text.split(",")))
     except ValueError:
@@ -63,6 +66,7 @@ def _times(text: str) -> tuple[float, ...]:
 
 
 def _size(text: str) -> tuple[float, float]:
+    """Return width and height in inches from a text such as 3.4x2.6. Raises ArgumentTypeError for other texts."""
     try:
         width, height = map(float, text.split("x"))
     except ValueError:
@@ -71,12 +75,14 @@ def _size(text: str) -> tuple[float, float]:
 
 
 def _dpi(text: str) -> int:
+    """Return the number of pixels per inch from a text. Raises ArgumentTypeError for other texts."""
     if not text.isdecimal():
         raise ArgumentTypeError(f"{text}: expected a whole number of pixels per inch")
     return int(text)
 
 
 def _integers(text: str) -> tuple[int, ...]:
+    """Return the integers in a text that are separated by commas. Raises ArgumentTypeError for other texts."""
     parts = text.split(",")
     if not all(part.strip().isdecimal() for part in parts):
         raise ArgumentTypeError(f"{text}: expected integers, such as 32,64,128")
@@ -84,6 +90,7 @@ def _integers(text: str) -> tuple[int, ...]:
 
 
 def _shard(text: str) -> tuple[int, int]:
+    """Return (I, N) from a text I/N, part I of N parts of a sweep. Raises ArgumentTypeError for other texts."""
     part, _, parts = text.partition("/")
     if not (part.isdecimal() and parts.isdecimal() and 1 <= int(part) <= int(parts) <= MAX_SHARDS):
         raise ArgumentTypeError(f"{text}: expected I/N with whole numbers 1 <= I <= N <= {MAX_SHARDS}, such as 3/100")

@@ -120,6 +120,7 @@ def _shares(masses: Floats) -> Floats:
 
 
 def _pairs_on_sphere(mesh: Mesh, masses: Floats, degrees: Floats) -> Floats:
+    """Return the probabilities (bins,) of ⟨x, y⟩ for two tokens, from the heaviest cells or by a sum over degrees."""
     # else the other cells hold more than NEGLIGIBLE
     if np.count_nonzero(masses > TRACE) <= MAX_CELLS + NEGLIGIBLE / TRACE:
         heaviest = np.flatnonzero(masses > TRACE)

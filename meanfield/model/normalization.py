@@ -91,10 +91,12 @@ def normalization_of(name: str, *, two_sided: bool = True) -> Normalization:
 
 
 def _softmax(sums: Sums, log_rescaling: float | Floats, reach: float) -> Floats:
+    """Return A = N/Z (..., d) from the sums s, Z e^{−s}, N e^{−s}, which A replaces."""
     return weighted_mean(sums[1], sums[2], reach)
 
 
 def _unnormalized(sums: Sums, log_rescaling: float | Floats, reach: float) -> Floats:
+    """Return A = N e^{−c} (..., d) with c = ``log_rescaling`` from the sums s, Z e^{−s}, N e^{−s}, which A replaces."""
     log_scale, _, numerator = sums
     if isinstance(log_scale, float):
         factor = np.exp(log_scale - log_rescaling)
@@ -105,6 +107,7 @@ def _unnormalized(sums: Sums, log_rescaling: float | Floats, reach: float) -> Fl
 
 
 def _sinkhorn(sums: Sums, log_rescaling: float | Floats, reach: float) -> Floats:
+    """Return A = N (..., d), since the sums are those of the doubly stochastic kernel."""
     return sums[2]
 
 

@@ -105,14 +105,17 @@ def reaction_replicator(mesh: Mesh, rate: float, fitness: Floats) -> Reaction:
 
 
 def _constant(rate: float, density: Floats) -> float:
+    """Return the relative growth rate of the linear reaction."""
     return rate
 
 
 def _logistic(rate: float, equilibrium: float, density: Floats) -> Floats:
+    """Return the relative growth rate (cells,) of the logistic reaction with the density ``equilibrium`` at rest."""
     return rate * (1.0 - density / equilibrium)
 
 
 def _replicator(rate: float, volumes: Floats, fitness: Floats, density: Floats) -> Floats:
+    """Return the relative growth rate (cells,) of the replicator reaction with the ``fitness`` (cells,)."""
     masses = density * volumes
     gain: Floats = rate * (fitness - (masses @ fitness) / masses.sum())
     return gain

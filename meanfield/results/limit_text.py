@@ -134,6 +134,7 @@ def _clusters(found: Limit) -> list[str]:
 
 
 def _as_numbers(estimate: Estimate) -> dict[str, float]:
+    """Return an estimate as numbers for JSON."""
     return {"value": estimate.value, "half_width": estimate.half_width}
 
 

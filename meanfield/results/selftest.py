@@ -95,6 +95,7 @@ def files() -> float:
 
 
 def _mean_token(s: Floats) -> Floats:
+    """Return coth s − s/sinh² s, the length of the mean token of a Möbius density with the parameter s."""
     return np.asarray(1 / np.tanh(s) - s / np.sinh(s) ** 2)
 
 

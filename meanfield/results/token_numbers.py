@@ -429,6 +429,7 @@ def _default_observables(case: Case) -> list[str]:
 
 
 def _coordinate_names(case: Case) -> list[str]:
+    """Return the names of the coordinates in formulas of observables of a case."""
     return list(coordinates(np.eye(case.domain.d)))
 
 

@@ -413,6 +413,7 @@ def _degree(key: str, degree: int, domain: Domain) -> Problems:
 
 
 def _vector(key: str, vector: Vector, domain: Domain) -> Problems:
+    """Yield the problems of a vector that is the value of ``key``: its length, and those of a point of the domain."""
     count = domain.coordinates or domain.d
     if len(vector) != count:
         yield key, vector, f"a vector of {count} numbers, {domain.location}"
@@ -420,16 +421,19 @@ def _vector(key: str, vector: Vector, domain: Domain) -> Problems:
 
 
 def _masses(key: str, masses: Sequence[float]) -> Problems:
+    """Yield the problem of masses without a positive, finite sum."""
     if not 0 < sum(masses) < math.inf:
         yield key, list(masses), "masses with a positive, finite sum"
 
 
 def _array_file(file: str) -> Problems:
+    """Yield the problem of a file of numbers with another ending than .npy, .h5 or .hdf5."""
     if not file.endswith((".npy", ".h5", ".hdf5")):
         yield "initial.file", file, "a file that ends in .npy or .h5"
 
 
 def _is_covariance(matrix: Matrix) -> bool:
+    """Return whether a matrix is symmetric and positive definite."""
     import numpy as np
 
     given = np.array(matrix)

@@ -269,10 +269,12 @@ def _opt(network: Pretrained, layer: int) -> Tensors:
 
 
 def _of_opt(config: Config) -> dict[str, Any]:
+    """Return the properties of a model OPT: the norm after the last layer, or layer norm after each part."""
     return {"final": _final_of_opt} if config.do_layer_norm_before else {"placement": "post"}
 
 
 def _final_of_opt(network: Pretrained) -> Tensors:
+    """Return the gain and shift of the norm after the last layer of a model OPT; none for models without this norm."""
     norm = network.decoder.final_layer_norm  # None in some models
     return {} if norm is None else _norms(final=norm)
 

@@ -158,6 +158,7 @@ class GivenLayers:
 
 
 def _problem(states: HiddenStates, facts: dict[str, str]) -> Problem:
+    """Return the hidden states of a model as a problem whose tokens move through the given states."""
     lengths = states.lengths
     positions = states.hidden / lengths[:, :, None]
     _, n, d = positions.shape

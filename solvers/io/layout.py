@@ -226,6 +226,7 @@ _MEASURES = {  # of this package's meshes, by manifold
 
 
 def _time_name(space: Space) -> str:
+    """Return the name of the time axis in a file."""
     return space.time_name if isinstance(space, Points) else "model time"
 
 

@@ -103,6 +103,7 @@ def remove_leftover(path: Path) -> None:
 
 
 def lock_name(path: Path) -> Path:
+    """Return the path of the lock file of a run file."""
     return path.with_name(path.name + ".lock")
 
 

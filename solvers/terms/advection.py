@@ -458,6 +458,7 @@ def _has_lengths(mesh: Mesh) -> bool:
 
 
 def _check_unresolved(mesh: Mesh, limiter: str, nonnegative: bool, resolved: tuple[float, float]) -> None:
+    """Raise ValueError for invalid bounds ``resolved``, or where the blended limiter does not apply."""
     low, high = resolved
     if not 0 <= low <= high < np.inf:
         raise ValueError(f'resolved = {resolved}: expected 0 <= low <= high < inf; for fluxes only, limiter="none"')

@@ -184,6 +184,7 @@ def check_tangent(mesh: Mesh, velocity: Floats) -> None:
 
 
 def _check_enclosed(mesh: Mesh, cells: np.ndarray, parts: Floats) -> None:
+    """Raise ValueError if the faces of a cell do not enclose its volume, from ``parts`` (sides,) A (x_f − x_i)·n."""
     found, expected = np.bincount(cells, parts, mesh.cells), mesh.dimension * mesh.volumes
     wrong = np.flatnonzero(~(np.abs(found - expected) <= 0.5 * expected))
     if len(wrong):

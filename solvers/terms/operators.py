@@ -145,6 +145,7 @@ class TensorOperator:
 
 
 def _number(D: Any) -> complex:
+    """Return a coefficient as a float, or as a complex number if it is complex."""
     return complex(D) if is_complex_number(D) else float(D)
 
 

@@ -144,6 +144,7 @@ def _robin(part: Part) -> tuple[float, float]:
 
 
 def _no_source(time: float) -> float:
+    """Return 0, the source of a boundary condition that is zero at all times."""
     return 0.0
 
 

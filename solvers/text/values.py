@@ -312,4 +312,5 @@ def base_of(values: Any, power: Any) -> Any:
 
 
 def _sum(parts: list[Any]) -> Any:
+    """Return the sum of at least one value."""
     return reduce(lambda a, b: a + b, parts)

@@ -200,11 +200,13 @@ class Listed:
 
 
 def _expect(holds: bool, name: str, value: object, expected: str) -> None:
+    """Raise ValueError with name, value and expected value unless a condition holds."""
     if not holds:
         raise ValueError(f"{name} = {value}: expected {expected}")
 
 
 def _expect_count(name: str, value: int) -> None:
+    """Raise ValueError for a value that is not a whole number ≥ 1."""
     _expect(isinstance(value, int | np.integer) and value >= 1, name, value, "a whole number >= 1")
 
 

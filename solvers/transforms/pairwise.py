@@ -197,6 +197,7 @@ def _check(
     log_scale: NDArray[Number] | None,
     causal: bool,
 ) -> None:
+    """Raise ValueError for arrays whose shapes do not fit each other."""
     if targets.ndim != 2 or sources.ndim != 2 or targets.shape[1] != sources.shape[1]:
         raise ValueError(f"targets {targets.shape} and sources {sources.shape}: expected (n, d) and (m, d)")
     n, m = len(targets), len(sources)

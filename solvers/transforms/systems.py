@@ -35,6 +35,7 @@ def sums_of_systems(
 
 
 def _sums_by_products(towards: Floats, points: Floats, weights: Floats, causal: bool) -> tuple[Floats, Floats, Floats]:
+    """Return log_scale s and Z e^{−s} (systems, n), and N e^{−s} (systems, n, d), by products of matrices."""
     exponents = towards @ points.transpose(0, 2, 1)
     hidden = np.broadcast_to((weights == 0)[:, None, :], exponents.shape)
     if causal:

@@ -157,4 +157,5 @@ class ValueParameter:
 
 @lru_cache(maxsize=2)
 def _equilibria(dimension: int, beta: float, normalization: str, value: float, nodes: int) -> Equilibria:
+    """Return the equations of stationary densities, stored for repeated calls with the same arguments."""
     return Equilibria(dimension, beta, normalization, value, nodes)

@@ -99,6 +99,7 @@ def draw_tokens(
 
 
 def _waiting_time(n: int, passages: Sequence[Passages]) -> WaitingTime:
+    """Return the statistics of the waiting time of n tokens from the first passages of several groups of replicas."""
     return WaitingTime(
         n,
         sum(len(one.times) for one in passages),

@@ -61,6 +61,7 @@ def with_handover(case: Case, problem: Problem) -> Problem:
 
 
 def _states(case: Case, problem: Problem, velocity: AtomVelocity) -> HandoverStates:
+    """Return the description of states in a run with a handover: a density or tokens first, then atoms."""
     assert case.handover is not None
     space, spread = problem.space, case.handover.spread
     if isinstance(space, Points):

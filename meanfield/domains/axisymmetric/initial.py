@@ -82,6 +82,7 @@ def initial_von_mises_fisher(
 
 
 def _log_von_mises_fisher(dimension: int, concentration: float, cosine: float, theta: Floats) -> Floats:
+    """Return the logarithm of a von Mises–Fisher density averaged about the axis, up to a constant, at angles (n,)."""
     across = abs(concentration) * np.sqrt(1 - cosine**2) * np.sin(theta)
     return concentration * cosine * np.cos(theta) + log_bessel((dimension - 3) / 2, across)[0]
 

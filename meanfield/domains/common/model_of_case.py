@@ -165,6 +165,7 @@ def reaction_of(case: Case, mesh: Mesh) -> Reaction | None:
 
 
 def _replicator(mesh: Mesh, kind: sections.Replicator) -> Reaction:
+    """Return the replicator reaction of a case with the fitness ⟨a, x⟩ + ½⟨x, Mx⟩ on a mesh."""
     d = mesh.centers.shape[1]
     vector = np.zeros(d) if kind.vector is None else np.array(kind.vector)
     matrix = np.zeros((d, d)) if kind.matrix is None else np.array(kind.matrix)

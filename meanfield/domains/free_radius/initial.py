@@ -85,4 +85,5 @@ def initial_gaussian(space: FreeRadius, mean: ArrayLike, variance: ArrayLike) ->
 
 
 def _normalized(space: FreeRadius, density: Floats) -> Floats:
+    """Return a density (shells, directions) divided by its mass."""
     return density / np.vdot(density, space.volumes)

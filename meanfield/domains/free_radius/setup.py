@@ -95,6 +95,7 @@ def _radius_check(space: FreeRadius, outermost: float) -> Check:
 
 
 def _diagnostics(case: Case, space: FreeRadius) -> Callable[[Sequence[str], int | None], Diagnostics]:
+    """Return a function of names and degrees that returns the diagnostics of a case; degrees are not used."""
     dimension = space.directions.centers.shape[1]
     (head,) = heads_by_layer(case)[0]
     scale = merging_angle(abs(steepness(case.attention.beta, head)))
@@ -149,6 +150,7 @@ def _output(case: Case, space: FreeRadius, norm: LayerNorm) -> Output:
 
 
 def _initial(case: Case, space: FreeRadius) -> Floats:
+    """Return the initial density (shells, directions) of a case."""
     kind = case.initial
     if isinstance(kind, sections.Gaussian):
         mean = np.zeros(case.domain.d) if isinstance(kind.mean, float) else np.array(kind.mean)
@@ -168,6 +170,7 @@ def _cells(space: FreeRadius) -> Mesh:
 
 
 def _directions(domain: FreeRadiusCircle | FreeRadiusSphere) -> Mesh:
+    """Return the mesh of the directions, on the circle or on the sphere."""
     assert domain.directions.mesh is not None
     directions: Mesh = load(domain.directions.mesh)(domain.cells_across)
     return directions

@@ -89,17 +89,20 @@ def _layer(case: Case, attention: LineAttention) -> LayerMap:
 
 
 def _initial(mesh: Mesh, kind: sections.InitialKind) -> Floats:
+    """Return the initial density (cells,) on the line for a section [initial]."""
     if type(kind) in _INITIAL:
         return _INITIAL[type(kind)](mesh, kind)
     return GIVEN_DENSITIES[type(kind)](InitialMesh(mesh, {"x": mesh.centers[:, 0]}), kind)
 
 
 def _gaussian(mesh: Mesh, kind: sections.Gaussian) -> Floats:
+    """Return the initial density (cells,) of a Gaussian on the line."""
     mean, variance = (float(np.ravel(value)[0]) for value in (kind.mean, kind.variance))
     return initial_gaussian(mesh, mean, variance)
 
 
 def _points(mesh: Mesh, kind: sections.Points) -> Floats:
+    """Return the initial density (cells,) of point masses on the line."""
     masses = np.ones(len(kind.points)) if kind.masses is None else np.array(kind.masses)
     return deposit_on_interval(mesh, np.array(kind.points)[:, 0], masses / masses.sum())
 

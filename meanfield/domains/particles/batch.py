@@ -99,6 +99,7 @@ def solve_batch(
 
 
 def _masses(problem: Problem) -> Floats:
+    """Return the masses (n,) of the tokens of a problem."""
     assert isinstance(problem.space, Points)
     return problem.space.weights
 

@@ -51,6 +51,7 @@ def _points_of(kind: sections.Points | sections.Tokens, dimension: int) -> tuple
 
 
 def _von_mises_fisher(kind: sections.VonMisesFisher, count: int, dimension: int, seed: int) -> tuple[Floats, None]:
+    """Return tokens (count, d) drawn from von Mises–Fisher densities, and None for their masses."""
     return particles.tokens_von_mises_fisher(
         count,
         [component.center for component in kind.components],
@@ -61,6 +62,7 @@ def _von_mises_fisher(kind: sections.VonMisesFisher, count: int, dimension: int,
 
 
 def _tokens_of_file(kind: sections.Tokens, count: int, dimension: int, seed: int) -> tuple[Floats, None]:
+    """Return the tokens (count, d) of a file of embeddings, and None for their masses."""
     embeddings = embeddings_of(kind, dimension)
     return particles.tokens_points(embeddings, None, len(embeddings))[0], None
 

@@ -66,6 +66,7 @@ def map_to_sphere(points: Floats, dimension: int) -> Floats:
 
 
 def _place_on_circle(angles: Floats) -> Floats:
+    """Return the unit vectors (n, 2) with the given angles (n,)."""
     return np.stack([np.cos(angles), np.sin(angles)], axis=1)
 
 

@@ -97,6 +97,7 @@ def _velocities(cases: Sequence[Case], problems: Sequence[Problem]) -> list[Velo
 
 
 def _mesh_of(problem: Problem) -> Mesh:
+    """Return the mesh of a problem."""
     assert isinstance(problem.space, Mesh)
     return problem.space
 

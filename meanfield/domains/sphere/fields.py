@@ -47,5 +47,6 @@ def harmonic_coefficients(dimension: int, degree: int, order: int = 0) -> Comple
 
 
 def _check(dimension: int) -> None:
+    """Raise ValueError for a dimension other than 2 or 3."""
     if dimension not in (2, 3):
         raise ValueError(f"dimension = {dimension}: expected 2 or 3 for a field on the circle or the sphere")

@@ -141,4 +141,5 @@ def initial_points(mesh: Mesh, points: ArrayLike, masses: ArrayLike | None = Non
 
 
 def _normalized(mesh: Mesh, density: Floats) -> Floats:
+    """Return a density (cells,) divided by its mass."""
     return density / (density @ mesh.volumes)

@@ -35,6 +35,7 @@ def error(case: Case, steps: int = STEPS) -> float:
 
 
 def _case_with(case: Case, resolution: int, precision: str) -> Case:
+    """Return a case with another resolution and number format of its domain."""
     domain = msgspec.structs.replace(case.domain, resolution=resolution, precision=precision)
     return msgspec.structs.replace(case, domain=domain)
 

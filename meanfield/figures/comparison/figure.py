@@ -64,6 +64,7 @@ def size_of(comparison: Comparison) -> tuple[float, float]:
 
 
 def _heights(comparison: Comparison) -> list[float]:
+    """Return the heights in inches of the rows of the figure: distances, and states if there are any."""
     return [2.9, *_states_height(comparison)]
 
 

@@ -47,6 +47,7 @@ def compose(found: Limit, figure: Figure | SubFigure) -> None:
 
 
 def _style(k: int) -> dict[str, Any]:
+    """Return the style of the curves of the k-th number of tokens."""
     return {"color": COLORS[k % len(COLORS)]}
 
 

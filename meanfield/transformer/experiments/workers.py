@@ -51,6 +51,7 @@ HERE = Workers()
 
 
 def _with_dask(address: str, function: Callable[[Item], Found], items: Sequence[Item]) -> Iterator[Found]:
+    """Yield the results of a function of each item, in their order, computed by a Dask cluster."""
     from distributed import KilledWorker
 
     from meanfield.sweeping.dask_pool import client_of

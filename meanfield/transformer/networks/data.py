@@ -123,6 +123,7 @@ def _pieces(text: str, data: Data) -> list[str]:
 
 
 def _encode_messages(data: Data, texts: list[list[str]], labels: Integers, words: list[str]) -> Part:
+    """Return the words of long enough messages as numbers (messages, length), and their labels (messages,)."""
     long_enough = [k for k, pieces in enumerate(texts) if len(pieces) >= data.length]
     if len(long_enough) < 2:
         longest = sorted(map(len, texts))[-2:][0]
@@ -224,6 +225,7 @@ def _divide(data: Data, parts: list[Part]) -> tuple[Examples, Examples]:
 
 
 def _examples(part: Part, chosen: Array) -> Examples:
+    """Return the ``chosen`` examples of a part of the data as tensors."""
     inputs, labels = part
     return Examples(
         torch.from_numpy(np.ascontiguousarray(inputs[chosen])), torch.from_numpy(labels[chosen].astype(np.int64))
@@ -291,11 +293,13 @@ def _windows(numbers: Integers, length: int, step: int) -> Integers:
 
 
 def _classified_examples(passages: list[Integers]) -> Examples:
+    """Return passages of several texts as examples; the label of a passage is the number of its text."""
     labels = np.repeat(np.arange(len(passages)), [len(part) for part in passages])
     return Examples(torch.from_numpy(np.concatenate(passages)), torch.from_numpy(labels))
 
 
 def _next_character_examples(passages: Integers) -> Examples:
+    """Return passages (passages, length + 1) as examples, each labeled by the next character at every position."""
     return Examples(torch.from_numpy(passages[:, :-1].copy()), torch.from_numpy(passages[:, 1:].copy()))
 
 

@@ -77,6 +77,7 @@ def read_groups(name: str) -> tuple[list[tuple[list[str], Integers]], int]:
 
 
 def _reader_of(path: Path) -> Callable[[Path], list[Part]]:
+    """Return the function that reads a file or folder of images. Raises CaseError for other paths."""
     if path.is_dir():
         return _json_folder if any(path.glob("*.json")) else _idx_folder
     for ending, reader in (("*.npz", _npz), ("*.json", _json), (f"*{IMAGES}*", _idx)):

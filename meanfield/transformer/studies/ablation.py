@@ -192,6 +192,7 @@ def ablate(
 
 
 def _summary(found: Outcome) -> str:
+    """Return the tables of an ablation: measures after the last layer, and numbers of each layer."""
     return f"{last_layer_table(found)}\n\n{table_by_layer(found)}"
 
 
@@ -226,6 +227,7 @@ def _draw(figure: Figure, found: Outcome) -> None:
 
 
 def _band(ax: Axes, mean: Floats, spread: Floats, color: str, style: str, name: str) -> None:
+    """Draw means (layers + 1,) by layer, with a band of the standard deviations ``spread``."""
     layers = np.arange(len(mean))
     ax.plot(layers, mean, color=color, ls=style, lw=1.5, label=name)
     ax.fill_between(layers, np.maximum(mean - spread, 0.0), mean + spread, color=color, alpha=0.12, lw=0)

@@ -170,6 +170,7 @@ def peaks(density: Floats) -> Floats:
 
 
 def _summary(found: Outcome) -> str:
+    """Return lines on means and distances of each variant, the peaks of the model, and the recovered clusters."""
     lines = [
         f"{name:16} mean {means[-1]:.3f} after the last layer, "
         f"W₁ to the model {distances[-1]:.3f}, at most {distances.max():.3f}"
@@ -214,6 +215,7 @@ def _draw(figure: Figure, found: Outcome, repeat: int) -> None:
 
 
 def _draw_layer(ax: Axes, found: Outcome, layer: int, legend: bool) -> None:
+    """Draw the distributions of cosines after a layer, and the peaks of the distribution of the model."""
     for name, densities in zip(found["variant"], found["density"], strict=True):
         if name in (WHOLE, LAW, "rotated"):
             color, style = STYLES[name]

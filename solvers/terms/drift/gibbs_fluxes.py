@@ -137,6 +137,7 @@ class FluxesInPotential:
 
 
 def _wide(mesh: Mesh, inner: Indices, D: float, conductances: Floats) -> WideFluxes | None:
+    """Return the fluxes of a stencil beyond two cells, along lines or by gradients; None where two cells suffice."""
     opposite = opposite_sides(mesh)
     if opposite is not None:
         return _fluxes_along_lines(mesh, inner, opposite, conductances)

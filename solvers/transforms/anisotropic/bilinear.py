@@ -178,6 +178,7 @@ class Bilinear:
 
 
 def _transform(mesh: Mesh | Floats, degree: int) -> Harmonics | PointHarmonics:
+    """Return the harmonic transform up to a degree on a mesh, or at unit vectors (n, d)."""
     return harmonic_transform(mesh, degree) if isinstance(mesh, Mesh) else PointHarmonics(mesh, degree)
 
 
