@@ -122,6 +122,7 @@ def evolve(problem: Problem, state: State, end: float, recorder: RunRecorder, sh
     """
 
     def after_step(state: State) -> bool:
+        """Check and record a state after a step; return True to end the run."""
         problem.check(state)
         return bool(recorder.after_step(state)) or bool(stop)
 

@@ -7,6 +7,7 @@ from pathlib import Path
 
 
 def cases(options: argparse.Namespace) -> int:
+    """Print the shipped cases by topic; return the exit status."""
     from meanfield.case.catalogue import by_topic
     from meanfield.case.errors import CaseError
 
@@ -22,6 +23,7 @@ def cases(options: argparse.Namespace) -> int:
 
 
 def new(options: argparse.Namespace) -> int:
+    """Print or write a new case; return the exit status."""
     from meanfield.case.catalogue import new_case
     from meanfield.runtime.paths import require_writable
 
@@ -36,6 +38,7 @@ def new(options: argparse.Namespace) -> int:
 
 
 def schema(options: argparse.Namespace) -> int:
+    """Print the JSON Schema of a case file; return the exit status."""
     import json
 
     from meanfield.case.schema import schema as json_schema
@@ -45,6 +48,7 @@ def schema(options: argparse.Namespace) -> int:
 
 
 def keys(options: argparse.Namespace) -> int:
+    """Print the keys of a case file that begin with a prefix; return the exit status."""
     from meanfield.case.errors import CaseError
     from meanfield.case.schema import entries
 
@@ -60,6 +64,7 @@ def keys(options: argparse.Namespace) -> int:
 
 
 def selftest(options: argparse.Namespace) -> int:
+    """Run the self-tests and print their errors; return the exit status, 1 if a test failed."""
     from time import perf_counter
 
     from meanfield.results.selftest import selftest as outcomes

@@ -26,6 +26,7 @@ def case_of(options: argparse.Namespace) -> Case:
 
 
 def run(options: argparse.Namespace) -> int:
+    """Run a case into a file; return the exit status."""
     from meanfield.runtime.limits import require_room
     from meanfield.runtime.paths import output_for, require_files, require_writable
 
@@ -63,6 +64,7 @@ def _backend(device: str) -> Backend:
 
 
 def resume(options: argparse.Namespace) -> int:
+    """Continue the run of a file; return the exit status."""
     from meanfield.cli.kinds import require_file
 
     require_file(options.file, "run")
@@ -81,6 +83,7 @@ def resume(options: argparse.Namespace) -> int:
 
 
 def sweep(options: argparse.Namespace) -> int:
+    """Run the points of a sweep; return the exit status."""
     from meanfield.cli.kinds import require_kind
 
     require_kind(options.sweep, "sweep")
@@ -100,6 +103,7 @@ def sweep(options: argparse.Namespace) -> int:
 
 
 def check(options: argparse.Namespace) -> int:
+    """Print a validated case with its cells, memory and steps; return the exit status."""
     from meanfield.runtime.cost import estimate
     from meanfield.runtime.paths import require_files
     from meanfield.simulation import validate_setup
@@ -116,6 +120,7 @@ def check(options: argparse.Namespace) -> int:
 
 
 def stability(options: argparse.Namespace) -> int:
+    """Print the growth rates about the uniform density; return the exit status."""
     case = case_of(options)
     from meanfield.results.refusals import with_option_names
     from meanfield.results.theory import stability as compute
@@ -126,6 +131,7 @@ def stability(options: argparse.Namespace) -> int:
 
 
 def branch(options: argparse.Namespace) -> int:
+    """Print, and draw if a figure is named, a branch of stationary densities; return the exit status."""
     from meanfield.cli.kinds import require_figure
 
     require_figure(options.output)
@@ -142,6 +148,7 @@ def branch(options: argparse.Namespace) -> int:
 
 
 def limit(options: argparse.Namespace) -> int:
+    """Print, and draw if a figure is named, the comparison of n tokens with a density; return the exit status."""
     from meanfield.cli.kinds import require_figure
 
     require_figure(options.output)
@@ -171,6 +178,7 @@ def limit(options: argparse.Namespace) -> int:
 
 
 def escape(options: argparse.Namespace) -> int:
+    """Print, and draw if a figure is named, the times of escape of n tokens; return the exit status."""
     from meanfield.cli.kinds import require_figure
 
     require_figure(options.output)
@@ -194,6 +202,7 @@ def escape(options: argparse.Namespace) -> int:
 
 
 def convergence(options: argparse.Namespace) -> int:
+    """Print, and draw if a figure is named, the error of a run by coarser meshes; return the exit status."""
     from meanfield.cli.kinds import require_figure
 
     require_figure(options.output)

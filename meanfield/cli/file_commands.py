@@ -12,6 +12,7 @@ from meanfield.cli.output import print_result
 
 
 def info(options: argparse.Namespace) -> int:
+    """Print a description or a verification of a file; return the exit status."""
     from meanfield.cli.kinds import require_file
 
     require_file(options.file, "run", "index")
@@ -37,6 +38,7 @@ def info(options: argparse.Namespace) -> int:
 
 
 def plot(options: argparse.Namespace) -> int:
+    """Draw the figure of a file and print its path; return the exit status."""
     from meanfield.cli.kinds import require_file
 
     require_file(options.file, "run", "index")
@@ -74,6 +76,7 @@ def plot(options: argparse.Namespace) -> int:
 
 
 def movie(options: argparse.Namespace) -> int:
+    """Write the animation of a run and print its path; return the exit status."""
     from meanfield.cli.kinds import require_file
 
     require_file(options.file, "run")
@@ -85,6 +88,7 @@ def movie(options: argparse.Namespace) -> int:
 
 
 def view(options: argparse.Namespace) -> int:
+    """Write the page of a file for the browser and print its path; return the exit status."""
     from meanfield.cli.kinds import require_file
 
     require_file(options.file, "run", "index")
@@ -100,6 +104,7 @@ def view(options: argparse.Namespace) -> int:
 
 
 def watch(options: argparse.Namespace) -> int:
+    """Serve the page of a run in progress until the run ends; return the exit status."""
     from meanfield.cli.kinds import require_file
 
     require_file(options.file, "run")
@@ -111,6 +116,7 @@ def watch(options: argparse.Namespace) -> int:
 
 
 def export(options: argparse.Namespace) -> int:
+    """Write data of a file in another format and print the path; return the exit status."""
     from meanfield.cli.kinds import require_file
 
     require_file(options.file, "run", "index")
@@ -122,6 +128,7 @@ def export(options: argparse.Namespace) -> int:
 
 
 def mergers(options: argparse.Namespace) -> int:
+    """Print, and draw if a figure is named, the mergers of clusters in a run; return the exit status."""
     from meanfield.cli.kinds import require_figure, require_file
 
     require_file(options.file, "run")
@@ -142,6 +149,7 @@ def mergers(options: argparse.Namespace) -> int:
 
 
 def compare(options: argparse.Namespace) -> int:
+    """Print, and draw if a figure is named, the distances between two runs; return the exit status."""
     from meanfield.cli.kinds import require_figure, require_file
 
     files = [options.file] if options.other is None else [options.file, options.other]

@@ -39,6 +39,7 @@ def report_option_names(handler: Handler) -> Handler:
 
 @report_option_names
 def read(options: Namespace) -> int:
+    """Write the directions of a text's tokens after each layer of a model; return the exit status."""
     from meanfield.runtime.paths import require_writable
 
     path = _of_model(options, ".h5") if options.output is None else options.output
@@ -49,6 +50,7 @@ def read(options: Namespace) -> int:
 
 @report_option_names
 def case(options: Namespace) -> int:
+    """Write a case of a model and print its path; return the exit status."""
     folder = _of_model(options, "-case") if options.output is None else options.output
     written = functions.case(folder=folder, overwrite=options.overwrite, **_arguments(options))
     print(written)
@@ -58,6 +60,7 @@ def case(options: Namespace) -> int:
 
 @report_option_names
 def reference(options: Namespace) -> int:
+    """Run a case with the attention of PyTorch into a file; return the exit status."""
     from meanfield.cli.commands import case_of
     from meanfield.runtime.paths import output_for, require_files, require_writable
 
@@ -72,6 +75,7 @@ def reference(options: Namespace) -> int:
 
 @report_option_names
 def train(options: Namespace) -> int:
+    """Train a network, write its file and its figure, and print its accuracy; return the exit status."""
     from meanfield.figures.saving import save
     from meanfield.runtime.paths import output_for
     from solvers.io.repair import FileError

@@ -15,11 +15,11 @@ from solvers.mesh.mesh import Floats, Mesh
 
 @dataclass(frozen=True)
 class UnboundedTokens:
-    """Tokens that are not confined to a sphere, at points (cells, d) with masses (cells,).
+    """Density of tokens that are not confined to a sphere: masses (cells,) at the cell centers ``points`` (cells, d).
 
-    escaped      masses in the innermost and the outermost cells, beyond which there are no cells
-    directions   the mesh of directions and the density on it; absent on the line
-    scale        angle, radians: nearer clusters are one
+    escaped      masses in the innermost and the outermost cells, which are at the ends of the mesh
+    directions   mesh of directions, and density on this mesh; None on the line
+    scale        angle in radians below which two clusters count as one
     """
 
     points: Floats

@@ -173,9 +173,10 @@ def escape(
     case : Case, str, Path or mapping
         Case, or a source of :func:`~meanfield.load_case`.
     n : sequence of int, optional
-        Numbers of tokens to simulate; empty for predictions only. None: four with barriers nΔF/κ from 0.9 to 3.
+        Numbers of tokens to simulate; empty for predictions only. None: four numbers whose free-energy barrier nΔF/κ is
+        0.9 to 3.
     seeds : int
-        Number of systems that are simulated for each n.
+        Number of independent simulations for each n.
     jobs : int, optional
         Number of threads; None for one per core.
     start : {"uniform", "ordered"}

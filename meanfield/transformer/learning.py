@@ -77,7 +77,8 @@ def fit(
     Warns
     -----
     TextWarning
-        If a text is cut because it is longer than the model takes, or has tokens that the model does not know.
+        If a text is cut because it is longer than the context of the model, or has tokens that are not in the
+        vocabulary of the model.
 
     References
     ----------

@@ -85,7 +85,8 @@ def case(
     Warns
     -----
     TextWarning
-        If the text is cut because it is longer than the model takes, or has tokens that the model does not know.
+        If the text is cut because it is longer than the context of the model, or has tokens that are not in the
+        vocabulary of the model.
 
     References
     ----------

@@ -23,21 +23,21 @@ CONSERVED = 1e-9  # relative rate of change of a sum that counts as 0
 def solve_steady(equation: Equation, guess: npt.ArrayLike, *, t: float = 0.0, rtol: float = 1e-8) -> Floats:
     """Return a steady state of an equation, ∂ₜu = 0, by Newton's iteration from a guess.
 
-    The matrix of each update is that of :meth:`Equation.jacobian <solvers.Equation.jacobian>`, solved by sparse
-    factors. A linear equation takes one update. Stability is not examined. Where the guess is too far away,
-    :func:`~solvers.solve` with a :class:`~solvers.SteadyState` leads to a nearer one.
+    The matrix of each update is that of :meth:`Equation.jacobian <solvers.Equation.jacobian>`, solved by sparse LU
+    factorization. A linear equation takes one update. The stability of the state is not examined. If the guess is too
+    far from a steady state, :func:`~solvers.solve` with a :class:`~solvers.SteadyState` computes a nearer guess.
 
     Parameters
     ----------
     equation : Equation
         Equation, which is not changed.
     guess : (cells,) or (fields, cells) array
-        First state. Where the equation keeps the integral of a field, as diffusion between walls does, the steady state
-        has that of the guess.
+        First state. If the equation conserves the integral of a field, as diffusion between walls does, the steady
+        state has the integral of the guess.
     t : float, optional
         Time at which the rate of change is taken.
     rtol : float, optional
-        Last update relative to u, in root mean squares.
+        Tolerance: the iteration ends when the root mean square of the update is at most rtol times that of u.
 
     Returns
     -------
@@ -49,8 +49,8 @@ def solve_steady(equation: Equation, guess: npt.ArrayLike, *, t: float = 0.0, rt
     TypeError
         If ``equation`` is no Equation, or the guess holds no real numbers.
     ValueError
-        If the guess has another number of cells than the mesh, if ``rtol`` is not finite and > 0, or if an integral
-        changes at a rate that no state changes, so that there is no steady state.
+        If the guess has another number of cells than the mesh, if ``rtol`` is not finite and > 0, or if the
+        rate of change of an integral is nonzero and independent of the state, so that there is no steady state.
     NonFinite
         If the iteration does not converge.
 
@@ -87,7 +87,7 @@ def solve_steady(equation: Equation, guess: npt.ArrayLike, *, t: float = 0.0, rt
 def _newton(equation: Equation, t: float, values: Floats, rate: Floats) -> Callable[[Floats], Floats]:
     """Return the function r → d with J d = −r, with the derivative J of the rate of change at u = ``values``.
 
-    d does not change the integrals that the equation keeps. ``rate`` is the rate of change at u.
+    d does not change the integrals that the equation conserves. ``rate`` is the rate of change at u.
     """
     from scipy.sparse import bmat, csr_matrix
     from scipy.sparse.linalg import splu
@@ -101,6 +101,7 @@ def _newton(equation: Equation, t: float, values: Floats, rate: Floats) -> Calla
         raise NonFinite(f"Newton's iteration: {error}") from error
 
     def update(residual: Floats) -> Floats:
+        """Return d of the shape of the state with J d = −r, for r = ``residual``."""
         found: Floats = -factors.solve(np.append(residual, np.zeros(len(sums))))[: values.size]
         return found.reshape(values.shape)
 

@@ -136,11 +136,11 @@ class Equilibria:
         return np.asarray(eval_gegenbauer(degree, nu, self.nodes) / eval_gegenbauer(degree, nu, 1.0))
 
     def residual(self, u: Floats, noise: float) -> tuple[Floats, Floats, Floats]:
-        """Return the residual u − log f[u] of the stationary equation, and its derivatives by u and by log κ.
+        """Return the residual u − log f[u] of the stationary equation, and its derivatives with respect to u and log κ.
 
         u (nodes,) is the logarithm of the density. f[u] is the density for which noise κ balances the attention to e^u:
-        log f[u] = v/(βκ) φ(Z) + const, Z the kernel integrated over e^u, φ = log for softmax and φ(Z) = Z for
-        unnormalized attention.
+        log f[u] = v/(βκ) φ(Z) + const. v is the strength of V = vI, Z the kernel integrated over e^u, φ = log for
+        softmax and φ(Z) = Z for unnormalized attention.
         """
         masses = self.weights * np.exp(u)
         normalizer = self._kernel @ masses
@@ -153,7 +153,7 @@ class Equilibria:
         return u - h + shift + np.log(total), np.eye(len(u)) - by_u + images @ by_u, h - images @ h
 
     def by_log_beta(self, u: Floats, noise: float) -> Floats:
-        """Return the derivative by log β of the residual u − log f[u] of the stationary equation, see `residual`.
+        """Return the derivative of the residual u − log f[u] with respect to log β, see `residual`.
 
         The stored kernel may have a constant factor that depends on β, which does not contribute.
         """
@@ -232,6 +232,7 @@ def log_kernel(dimension: int, beta: float, z: Floats, m: int = 0) -> Floats:
     h = (dimension - 1) / 2
 
     def log_average(b: Floats) -> Floats:
+        """Return log |c_m(b)| for an array b ≥ 0."""
         small = b < 1e-4
         safe = np.where(small, 1.0, b)
         found = gammaln(h) + (h - 1) * np.log(2 / safe) + np.log(ive(h - 1 + m, safe)) + safe
@@ -252,6 +253,7 @@ def _log_kernel_by_beta(dimension: int, beta: float, z: Floats) -> Floats:
     h = (dimension - 1) / 2
 
     def ratio(b: Floats) -> Floats:
+        """Return I_h(b)/I_{h−1}(b) for an array b ≥ 0."""
         small = b < 1e-4
         safe = np.where(small, 1.0, b)
         return np.asarray(np.where(small, b / (2 * h), ive(h, safe) / ive(h - 1, safe)))

@@ -16,7 +16,7 @@ from solvers.transforms.polar import log_area, log_masses
 
 @dataclass(frozen=True)
 class Polar:
-    """Density (cells) of the polar angle at a time, with its velocity, β, and the product of the scales of Q and K."""
+    """Density (cells,) of the polar angle at a time, with its velocity, β, and the product of the scales of Q and K."""
 
     velocity: AxisymmetricVelocity
     time: float
@@ -26,15 +26,17 @@ class Polar:
 
     @property
     def attention(self) -> AxisymmetricAttention:
+        """Return the attention of the velocity."""
         return self.velocity.attention
 
     @cached_property
     def masses(self) -> Floats:
+        """Return the masses (cells,) of the cells."""
         return self.density * self.attention.mesh.volumes
 
     @cached_property
     def normalizer_and_velocity(self) -> tuple[Floats, Floats]:
-        """Return kernel sums (cells) and the angular velocity (cells, 1) of tokens at the polar angles of the cells.
+        """Return kernel sums (cells,) and the angular velocity (cells, 1) of tokens at the polar angles of the cells.
 
         The kernel sums are ∫ e^{β⟨x,y⟩ − |β|} dμ(y) over the tokens y.
         """
@@ -70,6 +72,7 @@ def energy(sample: Polar) -> float:
     normalizer = sample.normalizer_and_velocity[0]
 
     def limit() -> float:
+        """Return the energy in the limit β → 0."""
         return 0.5 * sample.scales * float(centroid(sample)[0]) ** 2
 
     return float(functionals.energy(sample.masses, normalizer, sample.beta, log_bound, limit))

@@ -67,21 +67,26 @@ class Axisymmetric(Domain, frozen=True, kw_only=True, tag="axisymmetric"):
 
     @property
     def d(self) -> int:
+        """Return the dimension d of the space R^d that contains the sphere."""
         return self.dimension
 
     @property
     def location(self) -> str:
+        """Return the text that names the place of tokens in messages."""
         return "on a sphere with an axis"
 
     @property
     def max_degree(self) -> int:
+        """Return the highest degree of an initial density that the cells resolve."""
         return self.cells_across - 1
 
     def point_problems(self, key: str, point: tuple[float, ...]) -> Problems:
+        """Yield an error for a point that is not a cosine from −1 to 1."""
         if not -1 <= point[0] <= 1:
             yield key, point, "the cosine of its angle with the axis, from -1 to 1"
 
     def cells_and_width(self) -> tuple[int, float]:
+        """Return the number of cells, and their width in radians of the polar angle."""
         return self.cells_across, math.pi / self.cells_across
 
     def smallest_scale(self, case: Case) -> float:

@@ -59,10 +59,12 @@ class _FreeRadius(Domain, frozen=True, kw_only=True):
 
     @property
     def location(self) -> str:
+        """Return the text that names the place of tokens in messages."""
         return "with a free radius"
 
     @property
     def max_degree(self) -> int | None:
+        """Return the highest degree of an initial density that the cells of the directions resolve."""
         return self._directions_domain.max_degree
 
     @property
@@ -72,10 +74,12 @@ class _FreeRadius(Domain, frozen=True, kw_only=True):
         return self.directions(resolution=self.cells_across)
 
     def cells_and_width(self) -> tuple[int, float]:
+        """Return the number of cells of all radii together, and the width of a cell of the directions in radians."""
         cells, width = self._directions_domain.cells_and_width()
         return cells * self.radii, width
 
     def problems(self, case: Case) -> Problems:
+        """Yield the errors of the radii, the number of cells and the expansion: key, value, and what is expected."""
         if self.innermost >= self.outermost:
             yield "domain.innermost", self.innermost, f"less than domain.outermost = {self.outermost}"
         yield from length_problems(self.outermost, {"core": self.core, "innermost": self.innermost})
@@ -113,6 +117,7 @@ class _FreeRadius(Domain, frozen=True, kw_only=True):
         return (1.1 * along**2 + 0.27 * across**2) / width**2
 
     def point_problems(self, key: str, point: tuple[float, ...]) -> Problems:
+        """Yield an error for a point without a direction."""
         yield from vector_problems(key, point)
 
 

@@ -57,6 +57,7 @@ class Line(Domain, frozen=True, kw_only=True, tag="line"):
     }
 
     def problems(self, case: Case) -> Problems:
+        """Yield the errors of the lengths of the mesh, and of a Gaussian that is narrower than its cells."""
         yield from length_problems(self.outermost, {"core": self.core})
         if isinstance(case.initial, Gaussian) and case.attention.value_scale > 0:
             variance, least = case.initial.variance, (MIN_CELLS * self.cells_and_width()[1]) ** 2
@@ -67,4 +68,5 @@ class Line(Domain, frozen=True, kw_only=True, tag="line"):
                 yield "initial.variance", variance, f"{expected} has {MIN_CELLS:g} cells; or a larger domain.resolution"
 
     def cells_and_width(self) -> tuple[int, float]:
+        """Return the number of cells, and the width of the narrowest cells, those at the origin."""
         return self.cells_across, 2 * self.core * math.asinh(self.outermost / self.core) / self.cells_across

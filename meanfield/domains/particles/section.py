@@ -60,14 +60,17 @@ class Particles(Domain, frozen=True, kw_only=True, tag="particles"):
 
     @property
     def d(self) -> int:
+        """Return the dimension d of the space R^d of the tokens, 3 by default."""
         return self.dimension or 3
 
     @property
     def location(self) -> str:
+        """Return the text that names the place of tokens in messages."""
         return "for particles"
 
     @property
     def max_degree(self) -> int:
+        """Return the highest degree of an initial density from which tokens are drawn."""
         return MAX_DEGREE
 
     def resolved(self, case: Case) -> Domain:
@@ -78,6 +81,7 @@ class Particles(Domain, frozen=True, kw_only=True, tag="particles"):
         return msgspec.structs.replace(self, count=count, dimension=dimension)
 
     def problems(self, case: Case) -> Problems:
+        """Yield the errors of the number of tokens and of their dimension: key, value, and what is expected."""
         initial, of_file = case.initial, isinstance(case.initial, Tokens | Snapshot)
         if self.count is None and not of_file:
             yield "domain.count", None, "how many tokens, an integer >= 1"
@@ -101,4 +105,5 @@ class Particles(Domain, frozen=True, kw_only=True, tag="particles"):
             yield "initial.kind", "gaussian", f"another with stabilizers.layer_norm = {norm}: no radius"
 
     def point_problems(self, key: str, point: tuple[float, ...]) -> Problems:
+        """Yield an error for a point without a direction."""
         yield from vector_problems(key, point)

@@ -62,6 +62,7 @@ class _ClosedDomain(Domain, frozen=True, kw_only=True):
     bounded_speed: ClassVar = True
 
     def resolved(self, case: Case) -> Domain:
+        """Return this section [domain] with its defaults filled in, including the number of labels of a causal mask."""
         resolved = super().resolved(case)
         if case.attention.mask == "none" or self.labels is not None:
             return resolved
@@ -73,6 +74,7 @@ class _ClosedDomain(Domain, frozen=True, kw_only=True):
         return msgspec.structs.replace(resolved, labels=labels)
 
     def estimates(self, case: Case) -> list[str]:
+        """Return a line about the rounding error of a density in single precision, for the command `check`."""
         return (
             [load("meanfield.domains.sphere.precision:describe_rounding_error")(case)]
             if self.is_single_precision
@@ -85,6 +87,7 @@ class _ClosedDomain(Domain, frozen=True, kw_only=True):
         return getattr(self, "precision", "double") == "single"
 
     def problems(self, case: Case) -> Problems:
+        """Yield the errors of single precision and of the labels of a causal mask: key, value, and what is expected."""
         if self.is_single_precision and case.time.method == "layers":
             yield "domain.precision", "single", '"double" with time.method = "layers"'
         if self.is_single_precision and case.attention.normalization == "sinkhorn":
@@ -112,6 +115,7 @@ class _ClosedDomain(Domain, frozen=True, kw_only=True):
                 yield "initial.masses", case.initial.masses, "not allowed with a causal mask: labels have equal masses"
 
     def point_problems(self, key: str, point: tuple[float, ...]) -> Problems:
+        """Yield an error for a point without a direction."""
         yield from vector_problems(key, point)
 
 
@@ -154,9 +158,11 @@ class Circle(_ClosedDomain, frozen=True, kw_only=True, tag="circle"):
 
     @property
     def max_degree(self) -> int:
+        """Return the highest degree of an initial density that the cells resolve."""
         return (self.cells_across - 1) // 2
 
     def cells_and_width(self) -> tuple[int, float]:
+        """Return the number of cells of all labels together, and the width of a cell in radians."""
         return self.cells_across * (self.labels or 1), 2 * math.pi / self.cells_across
 
 
@@ -195,8 +201,10 @@ class Sphere(_ClosedDomain, frozen=True, kw_only=True, tag="sphere"):
 
     @property
     def max_degree(self) -> int:
+        """Return the highest degree of an initial density that the rings resolve."""
         return self.cells_across - 1
 
     def cells_and_width(self) -> tuple[int, float]:
+        """Return the number of cells of all labels together, and the width of a cell, the square root of its area."""
         cells = cells_of_sphere(self.cells_across)
         return cells * (self.labels or 1), math.sqrt(4 * math.pi / cells)

@@ -56,25 +56,31 @@ class Trained(Domain, frozen=True, kw_only=True, tag="transformer"):
 
     @property
     def d(self) -> int:
+        """Return the dimension d of the states of the model."""
         return self.dimension
 
     @property
     def location(self) -> str:
+        """Return the text that names the place of tokens in messages."""
         return "for a trained Transformer"
 
     @property
     def radial_norms(self) -> tuple[str, ...]:  # type: ignore[override]
+        """Return the layer norms with which a run keeps the lengths of states; empty if it keeps directions only."""
         return self.layer_norms if self.lengths else ()
 
     @property
     def has_softmax(self) -> bool:
+        """Return whether the attention of the model is the softmax of β⟨Qx, Ky⟩."""
         return self.logits == "softmax"
 
     @property
     def describe_layer(self) -> list[str]:
+        """Return a text that names the parts of the layers that are left out."""
         return [f"without {', '.join(self.without)}"] if self.without else ["all parts of a trained layer"]
 
     def problems(self, case: Case) -> Problems:
+        """Yield the errors of a case whose layers are those of a model: key, value, and what is expected."""
         attention = case.attention
         if case.time.method != "layers":
             yield "time.method", case.time.method, '"layers" for a trained Transformer'

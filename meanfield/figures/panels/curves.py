@@ -107,6 +107,7 @@ def draw_energy(ax: Axes, run_data: RunData, names: Sequence[str] = ("entropy", 
 
 
 def _draw_speed(ax: Axes, run_data: RunData) -> None:
+    """Draw the root mean square speed of the tokens on a logarithmic axis."""
     speed = run_data.diagnostics["speed"]
     ax.set(ylabel="root mean square |X|", title="speed")
     if np.nanmax(speed) ** 2 < ROUNDING and np.isnan(run_data.handover):  # atoms have exact speeds, however small
@@ -132,6 +133,7 @@ def _is_over(run_data: RunData) -> NDArray[np.bool_]:
 
 
 def _draw_clusters(ax: Axes, run_data: RunData) -> None:
+    """Draw the number of clusters, and the degree of the fastest mode on the circle."""
     from matplotlib.ticker import MaxNLocator
 
     times, clusters = run_data.clusters_over(snapshots_chosen(run_data, SNAPSHOTS))
@@ -148,6 +150,7 @@ def _draw_clusters(ax: Axes, run_data: RunData) -> None:
 
 
 def _draw_pairs_close(ax: Axes, run_data: RunData) -> None:
+    """Draw the share of pairs of tokens whose cosine is above 0.999."""
     ax.set(title=r"collapsed pairs of tokens, $\langle\theta,\theta'\rangle>0.999$", ylabel="share of pairs")
     ax.plot(run_data.diagnostics["time"], run_data.diagnostics["pairs_close"], color=ORANGE, lw=1.4)
     ax.set_ylim(-0.05, 1.05)
@@ -162,6 +165,7 @@ def _draw_cosine(ax: Axes, run_data: RunData) -> None:
 
 
 def _draw_centroid(ax: Axes, run_data: RunData) -> None:
+    """Draw the length of the mean token."""
     length = np.linalg.norm(run_data.diagnostics["centroid"], axis=1)
     ax.set_title("centroid")
     if np.nanmax(length) < NO_LENGTH:
@@ -173,17 +177,19 @@ def _draw_centroid(ax: Axes, run_data: RunData) -> None:
 
 
 def _draw_mass(ax: Axes, run_data: RunData) -> None:
+    """Draw the change of the mass."""
     ax.set_title("mass")
     draw_change(ax, run_data.diagnostics["time"], run_data.diagnostics["mass"], r"$\int\rho$", color=ink(0))
 
 
-def _draw_size(name: str, title: str, label: str) -> Callable[[Axes, RunData], None]:
-    """Return the function that draws a positive diagnostic on a log axis.
+def _draw_on_log_axis(name: str, title: str, label: str) -> Callable[[Axes, RunData], None]:
+    """Return the function that draws a positive diagnostic over time on a logarithmic axis.
 
     Growth at a constant rate is then a straight line.
     """
 
     def draw(ax: Axes, run_data: RunData) -> None:
+        """Draw the diagnostic on a logarithmic axis, with its predicted curve if there is one."""
         values = run_data.diagnostics[name]
         ax.set(ylabel=label, title=title)
         ax.plot(run_data.diagnostics["time"], positive(values), color=BLUE, lw=1.4)
@@ -272,11 +278,14 @@ PANELS = {  # the first recorded ones are drawn
     "power": (("power",), draw_power),
     "speed": (("speed",), _draw_speed),
     "cosine": (("cosine",), _draw_cosine),
-    "length": (("length",), _draw_size("length", "length of the states", r"$\sqrt{\mathrm{mean}\,|h|^2}$")),
-    "radius": (("radius",), _draw_size("radius", "radius of the tokens", r"$R=\sqrt{\int|x|^2\rho}$")),
+    "length": (("length",), _draw_on_log_axis("length", "length of the states", r"$\sqrt{\mathrm{mean}\,|h|^2}$")),
+    "radius": (("radius",), _draw_on_log_axis("radius", "radius of the tokens", r"$R=\sqrt{\int|x|^2\rho}$")),
     "variance": (("variance",), _draw_variance),
     "drift": (("drift",), _draw_drift),
-    "roughness": (("roughness",), _draw_size("roughness", "roughness of the field", r"$\int|\partial_x u|^2 dx$")),
+    "roughness": (
+        ("roughness",),
+        _draw_on_log_axis("roughness", "roughness of the field", r"$\int|\partial_x u|^2 dx$"),
+    ),
     "label_centroid": (("label_centroid",), _draw_label_centroid),
     "escaped": (("escaped",), _draw_escaped),
     "clusters": (("clusters",), _draw_clusters),

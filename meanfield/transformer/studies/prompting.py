@@ -100,7 +100,7 @@ def prompts(
     seed: int = 0,
     drop: str | Sequence[str] = (),
 ) -> Outcome:
-    """Measure how far prompts are apart after each layer of a trained Transformer and of its mean-field dynamics.
+    """Compute distances between prompts after each layer of a trained Transformer and of its mean-field dynamics.
 
     Further variants are random attention matrices, and tokens at rest. A model with RMS norm has no mean-field dynamics
     here.
@@ -113,7 +113,7 @@ def prompts(
         Prompts, or a file with one prompt in each line; "-" is the standard input. None: the sentences of ten texts of
         the package.
     repeat : int
-        Number of times that the layers follow one another.
+        Number of repetitions of the layers.
     seed : int
         Seed of random matrices.
     drop : str or sequence of str
@@ -124,7 +124,8 @@ def prompts(
     Outcome
         Arrays distance (variant, layer, prompt, other) W₁ in radians, entropy and clusters (variant, layer, prompt),
         states (variant, layer); for a causal language model next_entropy, next_divergence, next_likelihood, next_top
-        and next_text (layer, prompt) of the next token, and next_apart (layer).
+        and next_text (layer, prompt) of the next token, and next_apart (layer), the mean total variation distance
+        between the distributions of the next token of two prompts.
 
     Raises
     ------
@@ -135,7 +136,8 @@ def prompts(
     Warns
     -----
     TextWarning
-        If a prompt is cut because it is longer than the model takes, or has tokens that the model does not know.
+        If a prompt is cut because it is longer than the context of the model, or has tokens that are not in the
+        vocabulary of the model.
 
     References
     ----------

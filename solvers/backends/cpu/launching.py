@@ -84,7 +84,10 @@ def put(scattered, place, amount):
 
 @inline
 def scratch(shape):
-    """Return uninitialized float64 memory of a worker for temporary values; callers write the shape as a literal."""
+    """Return an uninitialized float64 array for temporary values of one thread.
+
+    The shape is a literal in the code of the caller, as local arrays on a GPU require.
+    """
     return np.empty(shape, np.float64)
 
 

@@ -43,7 +43,7 @@ _ring_of_side = translated(sides.ring_of_side)
 
 
 def _kernel(function):
-    """Compile a kernel whose loops over the sides of a cell are written out, so that its arrays are in registers."""
+    """Compile a kernel with unrolled loops over the sides of a cell, so that its local arrays are in registers."""
     return cuda.jit(with_loops_written_out(function))
 
 

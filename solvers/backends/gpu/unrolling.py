@@ -1,4 +1,4 @@
-"""Loops of kernels written out for the GPU, whose registers have no index: an array indexed by a loop is in memory."""
+"""Unrolling of loops in GPU kernels. Registers have no index: an array that a loop indexes would be in slow memory."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ F = TypeVar("F", bound=Any)
 
 
 def with_loops_written_out(function: F) -> F:
-    """Return a function with the same results in which loops over a range of constants are written out.
+    """Return a function with the same results in which loops over a range of constants are unrolled.
 
     The bounds of these loops are expressions of whole numbers and of global constants; a range of whole numbers alone
     stays a loop.
@@ -32,7 +32,7 @@ def with_loops_written_out(function: F) -> F:
 
 
 class _WrittenOut(ast.NodeTransformer):
-    """Rewriting of a syntax tree that writes out loops over constant ranges, innermost loops first."""
+    """Rewriting of a syntax tree that unrolls loops over constant ranges, innermost loops first."""
 
     def __init__(self, constants: Mapping[str, int]) -> None:
         self._constants = constants
