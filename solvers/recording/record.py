@@ -21,9 +21,10 @@ from ..mesh.mesh import Floats, Mesh
 from ..timestepping.checks import check_positive
 from ..timestepping.observers import Observer
 from ..timestepping.schedules import Every
-from ..timestepping.state import State
+from ..timestepping.state import MethodState, State
 
 Diagnostic = Callable[[Floats], float]
+METHOD = "method."  # prefix of the names of a method's numbers and arrays in a checkpoint
 
 
 class Recorder(Observer):
@@ -35,7 +36,7 @@ class Recorder(Observer):
 
     def __init__(self, writer: _Writer, every: float) -> None:
         super().__init__(writer.write, Every(every))
-        self._writer = writer
+        self._writer, self._last_step_end = writer, math.nan
         self.close = finalize(self, writer.close)
 
     def begin(self, state: State) -> bool:
@@ -53,8 +54,14 @@ class Recorder(Observer):
         """
         ends = super().observe_if_due(state)
         if self.follows(state):  # a restart within a step would not be bitwise equal
+            self._last_step_end = state.time
             self._writer.checkpoint_if_due(state)
         return ends
+
+    def end(self, state: State) -> None:
+        """Write a checkpoint of the last state of a run, unless it lies within a step."""
+        if self.follows(state) and self._last_step_end == state.time:
+            self._writer.checkpoint_if_due(state, at_end=True)
 
     def __reduce__(self) -> NoReturn:
         """Raise TypeError: a copy of a recorder would write to the same file."""
@@ -101,7 +108,8 @@ def record(
     diagnostics : mapping, optional
         Functions of u by name. Each returns a number, which is recorded with each snapshot.
     checkpoint : float, optional
-        Seconds of wall time between checkpoints, from which :func:`~solvers.restart` continues; ∞ for none.
+        Seconds of wall time between checkpoints, from which :func:`~solvers.restart` continues; ∞ for none. The first
+        one is written after the first step, and one at the end of a run.
     overwrite : bool, optional
         Whether an existing file is replaced.
     resume : bool, optional
@@ -156,10 +164,14 @@ def record(
 def restart(path: str | Path) -> State:
     """Return the latest state in a recorded file, to continue from.
 
-    The state is that of the last checkpoint or snapshot, whichever is later. The values of the state are bitwise those
-    of the run. A continued solution agrees with an uninterrupted one to the tolerance, but not bitwise, with any
-    method: the steps also depend on the errors of earlier steps and on ``t_span``, which the file does not hold. The
-    steps begin small, except with ``first_step`` of :func:`~solvers.solve`, such as ``dt`` of a checkpoint.
+    The state is that of the last checkpoint of :func:`~solvers.solve`. Snapshots after it are computed again if the
+    file is continued. With the state in place of u0, and all other arguments as before, ``solve`` returns the bits of
+    an uninterrupted run with any method of :data:`~solvers.METHODS`, and writes the same snapshots. Another end t1
+    changes the steps, so that the solution agrees to the tolerance. So it does if the run has ended within a step, as
+    by an event or by an observer with method "dop853".
+
+    A file without such a checkpoint, as with ``checkpoint=math.inf``, is continued from its last snapshot. Its first
+    steps are small.
 
     Parameters
     ----------
@@ -169,7 +181,7 @@ def restart(path: str | Path) -> State:
     Returns
     -------
     State
-        State with ``time`` and ``values``; of a checkpoint with ``steps`` and ``dt`` too, which is NaN otherwise.
+        State with ``time`` and ``values``; of a checkpoint with ``steps``, ``dt`` and ``method_state`` too.
 
     Raises
     ------
@@ -181,23 +193,23 @@ def restart(path: str | Path) -> State:
     >>> from solvers import Diffusion, Equation, circle, read, record, restart, solve
     >>> mesh = circle(32)
     >>> heat, u0 = Equation(mesh, [Diffusion(mesh, 1.0)]), 1 + mesh.centers[:, 0]
-    >>> with record("parts.h5", mesh, every=0.5, checkpoint=0.0, overwrite=True) as recorder:
-    ...     solution = solve(heat, u0, (0.0, 1.0), callbacks=recorder)
+    >>> whole = solve(heat, u0, (0.0, 2.0), times=[0.0, 0.5, 1.0, 1.5, 2.0])
+    >>> with record("parts.h5", mesh, every=0.5, overwrite=True) as recorder:
+    ...     part = solve(heat, u0, (0.0, 2.0), callbacks=[recorder, lambda state: state.time > 0.7])
     >>> state = restart("parts.h5")
-    >>> state.time
-    1.0
     >>> with record("parts.h5", mesh, every=0.5, resume=True) as recorder:
-    ...     solution = solve(heat, state.values, (state.time, 2.0), first_step=state.dt, callbacks=recorder)
-    >>> read("parts.h5").times.tolist()
-    [0.0, 0.5, 1.0, 1.5, 2.0]
+    ...     rest = solve(heat, state, (0.0, 2.0), callbacks=recorder)
+    >>> read("parts.h5").times.tolist(), bool((rest.u[-1] == whole.u[-1]).all())
+    ([0.0, 0.5, 1.0, 1.5, 2.0], True)
     """
     run = read(path)
     if (found := Checkpoints(run.path, run.writers).read()) is not None:
         arrays, scalars = found
         _require_state(run, arrays, scalars)
-        if not run.snapshots or float(scalars["time"]) >= run.times[-1]:
+        known = _method_state(run, arrays, scalars)
+        if known or not run.snapshots or float(scalars["time"]) >= run.times[-1]:
             dt = float(scalars["dt"]) or math.nan
-            return State(float(scalars["time"]), arrays["values"], int(scalars["steps"]), dt)
+            return State(float(scalars["time"]), arrays["values"], int(scalars["steps"]), dt, known)
     if not run.snapshots:
         raise FileError(f"{path}: holds no snapshot: expected a state to continue from")
     rows = [run.field(name, -1) for name in run.fields]
@@ -212,9 +224,23 @@ def _require_state(run: Run, arrays: Mapping[str, Floats], scalars: Mapping[str,
     """
     require_scalars(run.path, scalars, ("time", "dt"), ("steps",))
     expected = (len(run.fields), run.cells) if len(run.fields) > 1 else (run.cells,)
-    if arrays.keys() != {"values"} or arrays["values"].shape != expected:
-        shapes = {name: values.shape for name, values in arrays.items()}
+    shapes = {name: values.shape for name, values in arrays.items() if not name.startswith(METHOD)}
+    if shapes != {"values": expected}:
         raise FileError(f"{run.path}: damaged: its checkpoint has {shapes}, expected values of shape {expected}")
+
+
+def _method_state(run: Run, arrays: Mapping[str, Floats], scalars: Mapping[str, Scalar]) -> MethodState:
+    """Return the state of the method that a checkpoint holds; {} for a file of another program or version.
+
+    arrays    arrays of the checkpoint by name
+    scalars   scalars of the checkpoint by name
+    """
+    found: dict[str, float | Floats] = {name: values for name, values in arrays.items() if name.startswith(METHOD)}
+    try:
+        found |= {name: float(value) for name, value in scalars.items() if name.startswith(METHOD)}
+    except ValueError as error:
+        raise FileError(f"{run.path}: damaged: its checkpoint has {error}") from None
+    return {name.removeprefix(METHOD): value for name, value in found.items()}
 
 
 class _Writer:
@@ -224,7 +250,7 @@ class _Writer:
         self, path: Path, mesh: Mesh, fields: list[str], diagnostics: dict[str, Diagnostic], checkpoint: float
     ) -> None:
         self.path, self._mesh, self._fields, self._diagnostics = path, mesh, fields, diagnostics
-        self._every, self._last, self._was_opened = checkpoint, clock.monotonic(), False
+        self._every, self._last, self._was_opened = checkpoint, -math.inf, False
         self._file: RunFile | None = None
         self._is_complex = False
 
@@ -277,14 +303,24 @@ class _Writer:
         self._file.write_sample(state.time, {name: float(value) for name, value in values.items()})
         self._file.write_snapshot(state.time, state.values)
 
-    def checkpoint_if_due(self, state: State) -> None:
-        """Write the state as a checkpoint if the last one is older than the chosen wall time between checkpoints."""
-        if self._file is not None and clock.monotonic() - self._last >= self._every:
+    def checkpoint_if_due(self, state: State, at_end: bool = False) -> None:
+        """Write the state as a checkpoint if the last one is older than the chosen wall time between checkpoints.
+
+        At the end of a run a checkpoint is due unless there are none.
+        """
+        is_due = at_end or clock.monotonic() - self._last >= self._every
+        if self._file is not None and is_due and self._every < math.inf:
             dt = float(state.dt) if math.isfinite(state.dt) else 0.0
             snapshots, samples = self._file.rows_until(math.nextafter(float(state.time), -math.inf))
-            scalars = {"time": float(state.time), "steps": state.steps, "dt": dt}
+            scalars: dict[str, Scalar] = {"time": float(state.time), "steps": state.steps, "dt": dt}
             scalars |= {"snapshots": snapshots, "samples": samples}
-            self._file.checkpoints.write({"values": backend_for(state.values).to_host(state.values)}, scalars)
+            arrays = {"values": backend_for(state.values).to_host(state.values)}
+            for name, value in state.method_state.items():
+                if isinstance(value, np.ndarray):
+                    arrays[METHOD + name] = value
+                else:  # NaN and infinite numbers are stored as text
+                    scalars[METHOD + name] = float(value) if math.isfinite(value) else str(float(value))
+            self._file.checkpoints.write(arrays, scalars)
             self._last = clock.monotonic()
 
     def close(self) -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable
 from functools import lru_cache
 from typing import Any
@@ -12,7 +13,7 @@ from ..mesh.mesh import Floats, Mesh
 
 MAX_AXIS = 600  # cells along a diagonalized axis: n³ operations once, n for each cell in a solution
 MAX_SPARSE_3D = 4000  # cells of a factorized mesh of three dimensions: the fill-in grows as cells^(4/3)
-STEP_RTOL = 1e-12  # relative difference of steps that share factors
+STEP_DIGITS = 40  # binary digits of a step that is factorized: steps that differ by rounding share factors
 
 
 class ShiftedSolver:
@@ -30,15 +31,14 @@ class ShiftedSolver:
         full = csc_matrix(matrix + 0.0 * identity(mesh.cells))
         full.sort_indices()
         self._matrix, self._cached = full, lru_cache(maxsize=3)(self._factorize)
-        self._steps: list[float] = []
 
     def solve(self, right: Floats, step: float) -> Floats:
         """Return the solution x (cells,) of (1 − step M) x = ``right``."""
         if self._axes is not None:
             return self._axes.apply(1.0 / (1.0 - step * self._axes.values), right)
-        nearest = next((known for known in self._steps if abs(known - step) <= STEP_RTOL * step), step)
-        self._steps = [nearest, *(known for known in self._steps if known != nearest)][:3]
-        found: Floats = self._cached(nearest)(right)
+        mantissa, exponent = math.frexp(step)
+        rounded = math.ldexp(round(math.ldexp(mantissa, STEP_DIGITS)), exponent - STEP_DIGITS)
+        found: Floats = self._cached(rounded)(right)
         return found
 
     def _factorize(self, step: float) -> Any:

@@ -37,6 +37,11 @@ class Proposal(NamedTuple):
     step: Numbers = math.nan
     error: Numbers = math.nan
 
+    @property
+    def numbers(self) -> dict[str, float]:
+        """Return both numbers of the proposal for one step by their names."""
+        return {"step": float(self.step), "error": float(self.error)}
+
 
 NO_PROPOSAL = Proposal()
 
@@ -50,8 +55,8 @@ class StepController:
     The error of a step is relative to the allowed one, and sₙ is the factor of dtₙ for the allowed error, with a safety
     margin. The exponents are those of Hairer and Wanner, Solving Ordinary Differential Equations II, section IV.2
     (Gustafsson, ACM Trans. Math. Softw. 17 (1991) 533). Without a previous error, or with sₙ₋₁ beyond the limit, a step
-    changes by sₙ alone, as in volume I, section II.4. Methods with bitwise reproducible restarts never have a previous
-    error, since a state stores only time, values and ``dt``. Numbers and arrays (rows,) are treated alike.
+    changes by sₙ alone, as in volume I, section II.4. Method "dop853" never has a previous error, since its state holds
+    only time, values and ``dt``. Numbers and arrays (rows,) are treated alike.
 
     order   power of dt to which the error is proportional
     """

@@ -15,7 +15,7 @@ from .control import MAX_GROWTH, Attempts, HalvingError, Proposal, StepControlle
 from .equation import Equation
 from .integrate import fixed, integrate
 from .observers import Observer
-from .state import NonFinite, State, StepResult
+from .state import MethodState, NonFinite, State, StepResult
 from .steppers import Stepper, order_of, stepper_of
 
 FIRST_PART = 1e-3  # first step from rest over the remaining time
@@ -67,6 +67,16 @@ class SplitIntegrator:
         self._part = FIRST_PART
         self._since_undershoot = 0  # steps since the last undershoot of diffusion
         self._explicit_change = 0.0  # by the explicit terms in a controlled step, between the stiff half steps
+        if "tolerated" in (known := state.method_state):
+            self._proposal = Proposal(known["step"], known["error"])
+            self._tolerated, self._part = float(known["tolerated"]), float(known["part"])
+            self._since_undershoot = int(known["since_undershoot"])
+
+    @property
+    def method_state(self) -> MethodState:
+        """Return the numbers on which the next step depends besides the state."""
+        numbers = {"tolerated": self._tolerated, "part": self._part, "since_undershoot": self._since_undershoot}
+        return {**self._proposal.numbers, **numbers}
 
     @property
     def stable_step(self) -> float:

@@ -21,6 +21,10 @@ class Integrator(Protocol):  # numpydoc ignore=PR01
     integrator holds the work arrays of one run. :func:`~solvers.solve` adds stored times, events and callbacks. A class
     with ``begin`` and ``step`` may be given to it as ``method``, if a call of (equation, rtol, atol, cfl) makes it.
 
+    If steps depend on more than time, values and dt of the state, an attribute ``method_state`` of the integrator, a
+    dict of numbers and arrays, makes restarts bitwise equal to an uninterrupted run. The dict after the last step is
+    ``state.method_state`` when ``begin`` is called in a continued run, perhaps twice.
+
     Examples
     --------
     A method of one's own, Heun's with steps of 0.01:
@@ -176,7 +180,7 @@ def integrate(
 
 def advance_copy(before: State, integrator: Integrator, time: float) -> State:
     """Return a copy of the state ``before``, advanced by an integrator to a time."""
-    state = replace(before, values=before.values.copy())
+    state = replace(before, values=before.values.copy(), method_state={})
     return integrate(state, fixed(integrator), time)
 
 

@@ -15,7 +15,7 @@ from .control import MAX_GROWTH, allowed_error, root_mean_square
 from .equation import Equation
 from .integrate import Integrator
 from .runge_kutta.semi_discrete import SemiDiscrete
-from .state import State
+from .state import MethodState, State
 from .stiffness import StiffnessTest
 
 PROBES = 1000  # times of a run at which rates of change are evaluated in addition to those of the steps
@@ -54,6 +54,7 @@ class LookAhead:
     changed: float = field(default=math.inf, init=False)
     _problem: SemiDiscrete = field(init=False, repr=False)
     _granted: float = field(default=0.0, init=False)
+    _end: float = field(default=-math.inf, init=False)
     _looks_ahead: bool = field(default=False, init=False)
 
     def __post_init__(self) -> None:
@@ -64,9 +65,12 @@ class LookAhead:
         self._looks_ahead = not autonomous and math.isfinite(self.rtol)
 
     def __call__(self, state: State, until: float) -> tuple[Integrator, float]:
-        """Return the integrator, and the latest time at which the next step from a state may end."""
+        """Return the integrator, and the latest time at which the next steps from a state may end."""
+        if state.time < self._end:  # in a continued run
+            return self.integrator, self._end
         if self.stiffness is not None and self.stiffness(self.integrator, state, until):
             self.integrator, self.changed, self.stiffness = self.stiffness.implicit, state.time, None
+            state.method_state = {}  # that of the replaced method
         limit, growth, step = self.max_step, MAX_GROWTH * min(state.dt, self._granted), math.inf
         if self._granted == 0.0:
             limit = growth = min(limit, self.spacing if self.first_step is None else self.first_step)
@@ -77,7 +81,26 @@ class LookAhead:
             self._granted = _whole_steps(min(self.spacing, limit), step)
         else:
             self._granted = self._smooth_part(state, _whole_steps(longest, step), until)
-        return self.integrator, state.time + self._granted
+        self._end = state.time + self._granted
+        return self.integrator, self._end
+
+    @property
+    def method_state(self) -> MethodState:
+        """Return the numbers and arrays on which the next steps depend besides time, values, steps and dt."""
+        found: dict[str, float | Floats] = dict(getattr(self.integrator, "method_state", {}))
+        found |= {"granted": self._granted, "granted_end": self._end, "changed": self.changed}
+        if self.stiffness is not None:
+            found["next_trial"] = self.stiffness.next_trial
+        return found
+
+    def resume(self, state: State) -> None:
+        """Continue the run of a state, from its ``method_state``."""
+        known = state.method_state
+        self._granted, self._end = float(known.get("granted", 0.0)), float(known.get("granted_end", -math.inf))
+        self.changed = float(known.get("changed", math.inf))
+        if self.stiffness is not None and "next_trial" in known:
+            self.stiffness.next_trial = int(known["next_trial"])
+        self.integrator.begin(state)  # gives the stable step, which bounds the first step
 
     def _smooth_part(self, state: State, longest: float, until: float) -> float:
         """Return the length of time after a state in which the rate of change of that state is smooth in time.

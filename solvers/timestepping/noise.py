@@ -15,7 +15,7 @@ from .checks import check_positive, check_real
 from .equation import Equation
 from .integrate import Integrator, fixed, integrate
 from .methods import choose, integrator_of
-from .state import NonFinite, State, StepResult
+from .state import MethodState, NonFinite, State, StepResult
 
 CALCULI = ("ito", "stratonovich")
 
@@ -121,6 +121,14 @@ class _NoisySteps:
         if self._noise.conservative:
             self._sizes = np.sqrt(np.maximum(np.asarray(mesh.face_conductances()), 0.0))
             self._sizes[self._faces[:, 0] == self._faces[:, 1]] = 0.0
+        if state.method_state:
+            self._deterministic.begin(state)
+
+    @property
+    def method_state(self) -> MethodState:
+        """Return the numbers and arrays of the method of the deterministic part, such as its factorization."""
+        found: MethodState = getattr(self._deterministic, "method_state", {})
+        return found
 
     def step(self, state: State, target: float) -> StepResult:
         """Advance a state by one step: half a step without noise, the noise, half a step without noise."""

@@ -85,6 +85,15 @@ class Observer:
         self._state = ref(state)
         return self.observe_if_due(state)
 
+    def end(self, state: State) -> None:
+        """End a run of :func:`~solvers.solve`, after its last step; by default without an action.
+
+        Parameters
+        ----------
+        state : State
+            State at the end.
+        """
+
     def due(self) -> float:
         """Return the time at which the observer's function is called next.
 

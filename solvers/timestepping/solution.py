@@ -115,7 +115,7 @@ class Solution:
     u : (n, cells) or (n, fields, cells) array
         Fields at these times.
     steps : int
-        Number of accepted steps.
+        Number of accepted steps, with those before the start of a continued run.
     rejected : int
         Number of rejected steps; 0 for methods that do not count them: "dop853", "euler", "ssprk2" and "ssprk3".
     message : str

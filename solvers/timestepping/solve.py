@@ -30,7 +30,7 @@ Callback = Callable[[State], object] | Observer
 
 def solve(
     equation: Equation,
-    u0: npt.ArrayLike,
+    u0: npt.ArrayLike | State,
     t_span: tuple[float, float],
     *,
     times: Sequence[float] | None = None,
@@ -50,9 +50,11 @@ def solve(
     ----------
     equation : Equation
         Right-hand side. It is not changed, and several threads may solve it at once.
-    u0 : (cells,) or (fields, cells) array
+    u0 : (cells,) or (fields, cells) array, or State
         Field at t0, which is copied. An equation without a mesh takes an array of any shape. Complex numbers, or a term
-        with complex coefficients, make the fields complex.
+        with complex coefficients, make the fields complex. A :class:`~solvers.State` of a callback or of
+        :func:`~solvers.restart` continues its run from its time, which is before t1. The solution is bitwise equal to
+        that of an uninterrupted run if all other arguments, ``t_span`` too, are those of that run.
     t_span : tuple of float
         Times (t0, t1) with t0 < t1.
     times : sequence of float, optional
@@ -141,16 +143,20 @@ def solve(
     by_method = method_of(equation, method)
     name = name_of(by_method)
     rtol = math.inf if rtol is None else rtol
-    state = State(t0, _field(u0, equation), dt=math.nan if first_step is None else first_step)
+    state = _start(u0, equation, (t0, t1), first_step)
     check_tolerances(rtol, atol, state.values)
     longest = math.inf if max_step is None else max_step
-    stored = _StoredTimes(state, times, t1)
+    stored = _StoredTimes(state, times, (t0, t1))
     interpolant = Interpolant(
         equation, by_method, rtol, atol, cfl, longest, (t1 - t0) / PROBES, keeps_steps=times is None
     )
     if method == "auto" and cfl is None and math.isfinite(rtol) and name in MAY_BECOME_IMPLICIT:
         interpolant = replace(interpolant, longest=min(longest, stored.spacing))
-    dynamics = interpolant.dynamics(t0, first_step)
+    if (changed := state.method_state.get("changed")) is not None:
+        interpolant = replace(interpolant, changed=float(changed))
+    dynamics = interpolant.dynamics(state.time, first_step)
+    if state.method_state:
+        dynamics.resume(state)
 
     def make_integrator(time: float) -> Integrator:
         return replace(interpolant, changed=dynamics.changed).integrator(time)
@@ -165,9 +171,15 @@ def solve(
         asked = [callback(state.for_reading()) is True for callback in plain]  # calls all callbacks
         return any(asked)
 
-    integrate(state, dynamics, t1, (*stored.observers, *observers), after_step, locate=watch.is_event_in_step)
+    def locate_event(state: State) -> bool:
+        state.method_state = dynamics.method_state
+        return watch.is_event_in_step(state)
+
+    integrate(state, dynamics, t1, (*stored.observers, *observers), after_step, locate=locate_event)
+    for observer in observers:
+        observer.end(state)
     event = watch.number if watch.time == state.time else None  # an observer may end the run before the event
-    if state.time < t1 or event is not None:
+    if state.time < t1 or event is not None or stored.is_empty:
         stored.keep_end(state)
     if progress:
         print(file=sys.stderr)
@@ -183,7 +195,7 @@ def solve(
 class _StoredTimes:
     """Store of the times and fields of a solution: at given ``times``, or at the start and after each step."""
 
-    def __init__(self, state: State, times: Sequence[float] | None, end: float) -> None:
+    def __init__(self, state: State, times: Sequence[float] | None, span: tuple[float, float]) -> None:
         self._t: list[float] = []
         self._u: list[Floats] = []
         self._every = times is None
@@ -192,13 +204,18 @@ class _StoredTimes:
         if times is None:
             self._keep(state)
         else:
-            given = _times(times, state.time, end)
-            self.spacing = float(np.diff([state.time, *given, end]).max())
+            given = _times(times, *span)
+            self.spacing = float(np.diff([span[0], *given, span[1]]).max())
             self.observers = (Observer(self._keep, Listed(given)),)
 
     def after_step(self, state: State) -> None:
         if self._every:
             self._keep(state)
+
+    @property
+    def is_empty(self) -> bool:
+        """Return whether no time is stored, since a continued run begins after all given times."""
+        return not self._t
 
     def keep_end(self, state: State) -> None:
         """Store the last state of a run, unless it is stored already."""
@@ -298,6 +315,17 @@ def _times(times: Sequence[float], start: float, end: float) -> tuple[float, ...
     if not found or list(found) != sorted(set(found)) or not start <= found[0] <= found[-1] <= end:
         raise ValueError(f"times = {times!r}: expected increasing times from t0 = {start:g} to t1 = {end:g}")
     return found
+
+
+def _start(u0: npt.ArrayLike | State, equation: Equation, span: tuple[float, float], first_step: float | None) -> State:
+    """Return the state at the start of a run, or of its continuation; raise ValueError for a state outside the run."""
+    first = math.nan if first_step is None else first_step
+    if not isinstance(u0, State):
+        return State(span[0], _field(u0, equation), dt=first)
+    if not span[0] <= u0.time < span[1]:
+        raise ValueError(f"u0 is a state at t = {u0.time!r}: expected {span[0]:g} <= t < {span[1]:g}, as t_span has")
+    dt = u0.dt if first_step is None or u0.method_state else first
+    return replace(u0, values=_field(u0.values, equation), dt=dt)
 
 
 def _field(u0: npt.ArrayLike, equation: Equation) -> Floats:

@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
+from collections.abc import Mapping
+from dataclasses import dataclass, field, replace
 
 import numpy as np
 
 from ..backends import backend_for
 from ..mesh.mesh import Floats
+
+MethodState = Mapping[str, float | Floats]
 
 
 class NonFinite(ArithmeticError):
@@ -75,6 +78,9 @@ class State:
         Number of steps from the start of the run.
     dt : float, optional
         Length of the last step, or with method "dop853" of the next one to try; NaN before the first step.
+    method_state : mapping, optional
+        Numbers and arrays by which the method continues from the end of a step: the next step to try, the error of the
+        last one, …. States of :func:`~solvers.solve` have them.
 
     Examples
     --------
@@ -84,12 +90,21 @@ class State:
     >>> solution = solve(decay, [1.0], (0.0, 1.0), callbacks=lambda state: seen.append(state.time))
     >>> seen == solution.t[1:].tolist()
     True
+
+    A state in place of u0 continues its run, bitwise equal to an uninterrupted one:
+
+    >>> states = []
+    >>> first = solve(decay, [1.0], (0.0, 1.0), callbacks=lambda state: states.append(state) or len(states) == 3)
+    >>> second = solve(decay, states[-1], (0.0, 1.0))
+    >>> second.t.tolist() == solution.t[3:].tolist(), bool(second.u[-1] == solution.u[-1])
+    (True, True)
     """
 
     time: float
     values: Floats
     steps: int = 0
     dt: float = np.nan
+    method_state: MethodState = field(default_factory=dict, repr=False)
 
     @property
     def time_and_step(self) -> str:

@@ -32,25 +32,27 @@ class StiffnessTest:
     Differential Equations II, section IV.2). Terms without a matrix, as those of transport, have to be stable in the
     longer step.
 
-    implicit   integrator with implicit steps
-    longest    longest step that a run can use
+    implicit     integrator with implicit steps
+    longest      longest step that a run can use
+    next_trial   number of steps of a run before the next trial
     """
 
     equation: Equation
     implicit: ErrorControlled
     longest: float
-    _next: int = field(default=FIRST_TRIAL, init=False)
+    next_trial: int = field(default=FIRST_TRIAL, init=False)
 
     def __call__(self, integrator: Integrator, state: State, until: float) -> bool:
         """Return whether a run up to the time ``until`` is to be continued from a state by the implicit integrator."""
-        if state.steps < self._next or not isinstance(integrator, ErrorControlled):
+        if state.steps < self.next_trial or not isinstance(integrator, ErrorControlled):
             return False
-        self._next = 2 * state.steps
+        self.next_trial = 2 * state.steps
         step, stable = integrator.next_step, integrator.stable_step
         if until - state.time < MIN_STEPS * step or self.longest < TRIAL * step:
             return False
         if step < stable and step * self._growth(integrator.error, state) < UNSTABLE:
             return False
+        self.implicit.problem.forget_factorization()  # of an earlier trial, which a continued run has not made
         return self._is_transport_stable(TRIAL * step, state) and self.implicit.try_step(state, TRIAL * step)[1] <= 1
 
     def _growth(self, error: Floats, state: State) -> float:

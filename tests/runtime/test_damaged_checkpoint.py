@@ -80,7 +80,9 @@ def test_arrays_that_are_no_state_are_refused_in_a_line(
     assert "damaged" in error
 
 
-@pytest.mark.parametrize(("name", "value"), [("steps", -1), ("time", float("nan")), ("dt", -1.0), ("time", "text")])
+@pytest.mark.parametrize(
+    ("name", "value"), [("steps", -1), ("time", float("nan")), ("dt", -1.0), ("time", "text"), ("method.step", "text")]
+)
 def test_a_recorded_solution_does_not_restart_from_wrong_scalars(name: str, value: Any, tmp_path: Path) -> None:
     path = tmp_path / "run.h5"
     with record(path, circle(8), every=0.5, checkpoint=1e-9) as watch:

@@ -167,4 +167,4 @@ def test_a_factorization_serves_steps_within_half_as_much_again():
     problem, start = SemiDiscrete(Equation(None, [WithoutMatrix(interval(0.0, 1.0, 32))])), np.ones(32)
     for step, factorized in ((1e-3, 1e-3), (1.4e-3, 1e-3), (0.7e-3, 1e-3), (1.6e-3, 1.6e-3), (1e-3, 1e-3)):
         problem.preconditioner(0.0, start, step)
-        assert problem._inverse[0] == factorized
+        assert problem._factorized[0] == factorized

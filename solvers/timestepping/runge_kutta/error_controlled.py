@@ -11,7 +11,7 @@ import numpy as np
 from ...mesh.mesh import Floats
 from ..control import SHRINK, Proposal, StepController, allowed_error, root_mean_square
 from ..equation import Equation
-from ..state import Exploding, NonFinite, State, StepResult
+from ..state import Exploding, MethodState, NonFinite, State, StepResult
 from .semi_discrete import SemiDiscrete
 from .tableaux import Tableau
 
@@ -47,13 +47,28 @@ class ErrorControlled(ABC):
         """
 
     def begin(self, state: State) -> None:
-        """Choose the first step to try: ``state.dt`` if it is > 0, else 10⁻³ |u|/|∂ₜu|, which is ∞ for a rate of 0."""
+        """Choose the first step to try: ``state.dt`` if it is > 0, else 10⁻³ |u|/|∂ₜu|, which is ∞ for a rate of 0.
+
+        A state with a ``method_state`` continues its run.
+        """
+        if known := state.method_state:
+            self._proposal = Proposal(known.get("step", state.dt), known.get("error", math.nan))
+            self.rejected, self.error = int(known.get("rejected", 0)), np.asarray(known.get("errors", 0.0))
+            self.problem.prepare(state.time, state.values)
+            self.problem.resume(known)
+            return
         if state.dt > 0:
             self._proposal = Proposal(state.dt)
             return
         rate = self.problem.full(state.time, state.values)
         speed, size = root_mean_square(rate), root_mean_square(state.values)
         self._proposal = Proposal(FIRST * (size + self.atol) / speed if speed > 0 else math.inf)
+
+    @property
+    def method_state(self) -> MethodState:
+        """Return the proposal of the next step, facts of the steps made, and the factorization in use."""
+        facts: MethodState = {"rejected": self.rejected, "errors": self.error}
+        return {**self._proposal.numbers, **facts, **self.problem.method_state}
 
     @property
     def stable_step(self) -> float:
@@ -85,6 +100,7 @@ class ErrorControlled(ABC):
         state.values[...] = values
         if self.problem.equation.limit is not None:
             self.problem.equation.limit(state.values)
+            self.problem.prepare(end, state.values)
         state.time = end
         state.steps, state.dt = state.steps + 1, dt
         return StepResult(stable_dt=self.problem.stable_dt)

@@ -16,7 +16,7 @@ from ...terms.source import Source
 from ...terms.stiff_sum import add_rate, has_rate
 from ...terms.term import Term
 from ..equation import Equation
-from ..state import NonFinite, from_reals, reals
+from ..state import MethodState, NonFinite, from_reals, reals
 
 Vector = Callable[[Floats], Floats]
 REUSE = 1.5  # ratio of steps up to which a factorization serves as a preconditioner
@@ -47,9 +47,30 @@ class SemiDiscrete:
         if without:
             name = type(without[0]).__name__
             raise ValueError(f'{name} has steps but no rate of change: expected method = "ssprk3" with it')
-        self._inverse: tuple[float, list[Vector]] | None = None
-        self._iterations = 0  # maximum for a linear system since the factorization
+        self._inverse: list[Vector] = []
+        self.forget_factorization()
         self._linear: list[ShiftedSolver] | None = None
+
+    def forget_factorization(self) -> None:
+        """Discard the factorization, so that the next solution does not depend on earlier ones."""
+        self._factorized: tuple[float, float, Floats] | None = None  # step, time and values of the preconditioner
+        self._iterations = 0  # maximum for a linear system since the factorization
+
+    @property
+    def method_state(self) -> MethodState:
+        """Return step, time and values of the factorization in use, and its number of iterations; {} without one."""
+        if self._factorized is None:
+            return {}
+        step, time, values = self._factorized
+        numbers = {"factorized_step": step, "factorized_time": time, "iterations": self._iterations}
+        return {**numbers, "factorized_values": values}
+
+    def resume(self, known: MethodState) -> None:
+        """Compute the factorization of an earlier run again, whose ``method_state`` is given."""
+        if "factorized_values" in known:
+            step, time = float(known["factorized_step"]), float(known["factorized_time"])
+            self._factorize(step, time, np.asarray(known["factorized_values"]))
+            self._iterations = int(known["iterations"])
 
     def explicit(self, time: float, values: Floats, dt: float) -> Floats:
         """Return the rate of change E(t, u) by the explicit terms at u = ``values``, limited for an Euler step of dt.
@@ -159,22 +180,36 @@ class SemiDiscrete:
         mesh's Laplacian, fitted to the stiff term, and without a mesh 0. A factorization is used again for similar
         steps.
         """
-        explicit = [term for term in self.equation.terms if hasattr(term, "jacobian")]
+        explicit = self._explicit_with_matrix()
         if not explicit and (exact := self._stiff_solvers(values)):
             return lambda right: _solve_by_field(exact, right, step)
         mesh = getattr(explicit[0] if explicit else self.equation.stiff, "mesh", None)
         if mesh is None:
             return lambda right: right
-        if self._inverse is None or not 1 / REUSE < step / self._inverse[0] < REUSE or self._iterations > MAX_REUSED:
-            make = self._factorize_jacobians if explicit else self._factorize
-            self._inverse, self._iterations = (step, make(mesh, time, values, step)), 0
-        solves = self._inverse[1]
+        used = self._factorized
+        if used is None or not 1 / REUSE < step / used[0] < REUSE or self._iterations > MAX_REUSED:
+            self._factorize(step, time, values)
+        solves = self._inverse
 
         def apply(right: Floats) -> Floats:
             rows = right.reshape(-1, mesh.cells)
             return np.stack([solve(row) for solve, row in zip(solves, rows, strict=True)]).reshape(right.shape)
 
         return apply
+
+    def _explicit_with_matrix(self) -> list[Any]:
+        """Return the explicit terms that have a matrix."""
+        return [term for term in self.equation.terms if hasattr(term, "jacobian")]
+
+    def _factorize(self, step: float, time: float, values: Floats) -> None:
+        """Compute the factors of the preconditioner of a step at a state, for this and later steps."""
+        explicit = self._explicit_with_matrix()
+        if explicit:
+            self._inverse = self._factorize_jacobians(explicit[0].mesh, time, values, step)
+        else:
+            term: Any = self.equation.stiff
+            self._inverse = self._factorize_laplacian(term.mesh, time, values, step)
+        self._factorized, self._iterations = (step, time, values.copy()), 0
 
     def _factorize_jacobians(self, mesh: Mesh, time: float, values: Floats, step: float) -> list[Vector]:
         """Return one function v → (1 − step·J)⁻¹ v for each field, with J the sum of the terms' matrices at a state.
@@ -188,7 +223,7 @@ class SemiDiscrete:
         solvers = [ShiftedSolver(mesh, sum(matrices[1:], matrices[0])) for matrices in zip(*each, strict=True)]
         return [partial(solver.solve, step=step) for solver in solvers]
 
-    def _factorize(self, mesh: Mesh, time: float, values: Floats, step: float) -> list[Vector]:
+    def _factorize_laplacian(self, mesh: Mesh, time: float, values: Floats, step: float) -> list[Vector]:
         """Return solvers of (1 − step·DΔ) v = right, one for each field, with D estimated from the stiff term."""
         from scipy.sparse import identity
 

@@ -10,7 +10,7 @@ from ...mesh.mesh import Floats
 from ...terms import rkl2
 from ..checks import check_real
 from ..control import root_mean_square
-from ..state import State
+from ..state import MethodState, State
 from .error_controlled import ErrorControlled
 from .semi_discrete import SemiDiscrete
 
@@ -29,7 +29,13 @@ class SuperTimeStepping(ErrorControlled):
     def begin(self, state: State) -> None:
         check_real("u0", state.values, "the method rkl2")
         super().begin(state)
-        self._fastest = spectral_radius(self.problem, state)
+        known = state.method_state
+        self._fastest = float(known["fastest"]) if "fastest" in known else spectral_radius(self.problem, state)
+
+    @property
+    def method_state(self) -> MethodState:
+        """Return the numbers of the error control, and the spectral radius."""
+        return {**super().method_state, "fastest": self._fastest}
 
     def attempt(self, state: State, dt: float) -> tuple[Floats, Floats]:
         f, time, start = self.problem.full, state.time, state.values

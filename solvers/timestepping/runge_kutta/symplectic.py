@@ -9,7 +9,7 @@ import numpy as np
 from ...mesh.mesh import Floats
 from ..control import StepController, allowed_error, root_mean_square
 from ..equation import Equation
-from ..state import NonFinite, State, StepResult
+from ..state import MethodState, NonFinite, State, StepResult
 from .semi_discrete import SemiDiscrete
 
 # Blanes and Moan (2002), Table 2, S₆ of order 4, to the digits that are printed; the middle ones by symmetry
@@ -53,8 +53,15 @@ class Symplectic:
         self._half, self._count = rows // 2, 0
         self._vector = np.random.default_rng(1).standard_normal(state.values[: self._half].shape)
         self._step = state.dt
-        if not state.dt > 0:
+        if "vector" in (known := state.method_state):
+            self._step, self._count, self._vector = float(known["step"]), int(known["count"]), np.array(known["vector"])
+        elif not state.dt > 0:
             self._step = self._accurate_step(state, self._stable_step(state, POWER_ITERATIONS))
+
+    @property
+    def method_state(self) -> MethodState:
+        """Return the length of the steps, their number, and the approximate mode of the highest frequency."""
+        return {"step": self._step, "count": self._count, "vector": self._vector}
 
     def step(self, state: State, target: float) -> StepResult:
         """Advance a state by one step, whose length divides the time to ``target`` into equal parts."""
