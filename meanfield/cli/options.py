@@ -98,7 +98,9 @@ def _shard(text: str) -> tuple[int, int]:
 
 
 _SET = "override keys of the case, for example attention.beta=4 (default: none)"
-_COMPONENT = "file of your own components, or an entry point; the code is executed (default: none)"
+_COMPONENT = (
+    "file with components of your own, such as kernels, or an entry point; its code is executed (default: none)"
+)
 _NEGATIVE = (
     "follow the branch with less mass near the axis of the mode (default: more mass); for odd degrees and on the circle"
     " both branches are rotations of each other"

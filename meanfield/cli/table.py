@@ -27,9 +27,9 @@ COMMANDS: dict[str, Command] = {
     ),
     "info": (
         file_commands.info,
-        "describe the file of a run (in progress, killed or finished), a sweep or a recorded solution",
+        "describe the file of a run (in progress, killed or finished), a sweep, an experiment or a recorded solution",
         f"FILE.h5 [--json | --verify] {_OWN}",
-        (options.stored_file, options.components, options.as_json, options.verify),
+        (options.drawn_file, options.components, options.as_json, options.verify),
     ),
     "plot": (
         file_commands.plot,
@@ -78,7 +78,7 @@ COMMANDS: dict[str, Command] = {
         file_commands.export,
         "write densities for ParaView or on a regular grid, or diagnostics as a table",
         f"FILE.h5 --to {'|'.join(options.FORMATS)} [-o PATH] [--diagnostics NAME ...] [--overwrite] {_OWN}",
-        (options.run_file, options.components, *options.export_options),
+        (options.stored_file, options.components, *options.export_options),
     ),
     "check": (
         commands.check,
@@ -119,7 +119,7 @@ COMMANDS: dict[str, Command] = {
     ),
     "limit": (
         commands.limit,
-        "compare the density with n simulated tokens, for several n: distances, fluctuations, exponent in n, clusters",
+        "compare the density with n simulated tokens, for several n: distances, their exponent, fluctuations, clusters",
         f"CASE [--n 100,300,1000] [--seeds K] [--jobs N] [--observables F,F] [--intervals N] [--order 1|2] "
         f"[--tolerance ANGLE] [-o FIGURE.png] [--json] [--quiet] {_SET} {_OWN}",
         (
