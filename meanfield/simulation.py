@@ -80,6 +80,7 @@ def _finite(initial: Callable[[], Floats], case: Case) -> Callable[[], Floats]:
     """
 
     def values() -> Floats:
+        """Return the initial values. Raises CaseError if they are not finite."""
         first = initial()
         if not np.isfinite(first).all():
             expected = f"numbers that leave a finite density {case.domain.location}"

@@ -46,6 +46,7 @@ def counter(run: Run) -> Callable[[int], SnapshotClusters] | None:
     recorded, of_cells = recorded_clusters(run) is not None, None if run.kind == "position" else _cells_of(run)
 
     def count(k: int) -> SnapshotClusters:
+        """Return the clusters of snapshot k, as recorded at its time or found in its state."""
         time = float(run.times[k])
         sample = int(np.searchsorted(run.sample_times, time * (1 + TIME_RTOL), side="right")) - 1
         same = of_cells is None and sample >= 0 and time - run.sample_times[sample] <= TIME_RTOL * abs(time)

@@ -141,6 +141,7 @@ def _image(run: Run, grid: Grid) -> bytes:
     """
 
     def fill(file: h5py.File) -> None:
+        """Write the attributes and variables of the netCDF file, without densities."""
         _lay_out(file, grid, run.times)
         file.attrs["Conventions"] = "CF-1.11"
         file.attrs["source"] = f"meanfield {__version__}"

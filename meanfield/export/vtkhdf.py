@@ -116,6 +116,7 @@ def _write_file(run: Run, path: Path, write: Callable[[h5py.Group, str], None]) 
     """
 
     def fill(file: h5py.File) -> None:
+        """Write the group of a VTKHDF file."""
         root = file.create_group("VTKHDF")
         root.attrs["Version"] = np.array([2, 0])
         root.attrs["Type"] = np.bytes_("UnstructuredGrid")

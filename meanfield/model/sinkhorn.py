@@ -77,7 +77,10 @@ def doubly_stochastic_density(sums: HeadSums, back: HeadSums | None, density: Fl
     """
 
     def sums_of(side: HeadSums, cells: Empty = "bounded") -> Callable[[Floats], Sums]:
+        """Return the function from the logarithm of weights to the sums over the density on one side of the kernel."""
+
         def apply(log_weights: Floats) -> Sums:
+            """Return log_scale s, Z e^{−s} and N e^{−s} of the density times weights."""
             highest = log_weights.max()
             weighted = significant * np.exp(log_weights - highest)
             log_scale, normalizer, vectors = side.apply(weighted, significant, cells)

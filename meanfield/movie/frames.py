@@ -116,6 +116,7 @@ def _draw_time_line(figure: Figure, run_data: RunData) -> Moving:
     marker = ax.axvline(first, color=LINES[1], lw=2, clip_on=False, zorder=3)
 
     def update(k: int) -> None:
+        """Draw the marker at the time of snapshot k."""
         marker.set_xdata([max(run_data.times[k], first)] * 2)
 
     return update, [marker]

@@ -79,6 +79,7 @@ def join_pictures(one: Moving, other: Moving) -> Moving:
     """
 
     def update(k: int) -> None:
+        """Draw snapshot k in both pictures."""
         one[0](k)
         other[0](k)
 
@@ -95,6 +96,7 @@ def cover_later_times(ax: Axes, times: Floats, first: float, last: float) -> Mov
     present = ax.axvline(first, color=LINES[1], lw=1.5, zorder=3)
 
     def update(k: int) -> None:
+        """Move the cover and the line to the time of snapshot k."""
         now = float(np.clip(times[k], first, last))
         cover.set_bounds(now, 0, last - now, 1)
         present.set_xdata([now, now])

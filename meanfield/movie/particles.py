@@ -94,6 +94,7 @@ def _draw_map(figure: Figure, run_data: RunData) -> Moving:
     constant = len(ax.lines)
 
     def update(k: int) -> None:
+        """Draw the tokens of snapshot k."""
         dots.set_offsets(map_places(directions(run_data, k)))
         for artist in [*ax.lines[constant:], *ax.texts]:
             artist.remove()
@@ -135,6 +136,7 @@ def _moving_dots(ax: Axes, run_data: RunData, positions: Callable[[int], Floats]
     dots = ax.scatter([], [], color=LINES[0], alpha=0.7, linewidths=0)
 
     def update(k: int) -> None:
+        """Draw the tokens of snapshot k."""
         points, masses = merge_points(positions(k), tokens_of(run_data).weights, size)
         dots.set_offsets(points)
         dots.set_sizes(dot_areas(masses))

@@ -56,6 +56,7 @@ def draw_sphere(figure: Figure, run_data: RunData, width: int = MAP_WIDTH) -> Mo
     constant = len(ax.lines)
 
     def update(k: int) -> None:
+        """Draw the density of snapshot k."""
         ratio = run_data.ratio(k)
         colors = color(norm(scale.values(ratio)), bytes=True)  # colors of cells, which are fewer than pixels
         image.set_data(np.where(cell[..., None] < 0, picture, colors[cell]))
@@ -110,6 +111,7 @@ def _draw_profile(ax: Axes, run_data: RunData, scale: Scale, title: str) -> Movi
     label_density(ax, scale, title + scale.label)
 
     def update(k: int) -> None:
+        """Draw the density of snapshot k."""
         profile.set_data(scale.heights(run_data.ratio(k)))
 
     return update, [profile]

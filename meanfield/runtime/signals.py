@@ -142,6 +142,7 @@ def _no_interrupt_lost() -> Iterator[None]:
     ended, senders = threading.Event(), list[threading.Thread]()
 
     def send(returned: threading.Event) -> None:
+        """Wait until ``returned`` is set, then send SIGTERM to the main thread unless the block ends first."""
         returned.wait()
         if not ended.wait(_RETRY):
             if hasattr(signal, "pthread_kill"):
@@ -150,6 +151,7 @@ def _no_interrupt_lost() -> Iterator[None]:
                 signal.raise_signal(signal.SIGTERM)
 
     def resend(lost: sys.UnraisableHookArgs) -> None:
+        """Handle an exception of a finalizer: start a thread that sends a lost interrupt again."""
         if lost.exc_type is not KeyboardInterrupt:
             before(lost)
             return

@@ -49,6 +49,7 @@ def with_client(client: Client, name: str = "client") -> Solver:
     """
 
     def solve(work: Work) -> Solved:
+        """Yield the results of the points of a sweep from the workers of the client."""
         from distributed import as_completed
 
         threads = _Threads(client, name)

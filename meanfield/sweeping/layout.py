@@ -33,6 +33,7 @@ def image_of_points(columns: Columns, identity: str) -> bytes:
     """Return the bytes of an HDF5 file with the results of some runs; ``identity`` is the hash of their sweep."""
 
     def fill(file: h5py.File) -> None:
+        """Write the identity of the sweep and the columns of the results."""
         file.attrs["identity"] = identity
         write_columns(file, columns)
 

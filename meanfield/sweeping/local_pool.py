@@ -54,6 +54,7 @@ def with_processes(jobs: int) -> Solver:
     """
 
     def solve(work: Work) -> Solved:
+        """Return the results of the points of a sweep, from this process where there are few points."""
         tasks, few = work.tasks(), work.few
         if not can_start_python():
             return in_this_process(work, tasks)

@@ -67,6 +67,7 @@ def _image(shapes: Shapes, attributes: Mapping[str, str | float]) -> bytes:
     """Return the bytes of an HDF5 file with its attributes and datasets of the given shapes, without the numbers."""
 
     def fill(file: h5py.File) -> None:
+        """Write the attributes, and create the datasets."""
         file.attrs.update(attributes)
         for name, (shape, number) in shapes.items():
             chunks = (1, *shape[1:]) if "/" in name or len(shape) > 2 else shape

@@ -32,6 +32,7 @@ def pair_band(run_data: RunData) -> Band:
     masses = tokens_of(run_data).weights[chosen]
 
     def shares(k: int) -> Floats:
+        """Return the shares (bins,) of the pairs of tokens of snapshot k."""
         found: Floats = angle_shares(pairs_of_points(directions(run_data, k)[chosen], masses)[None])[0]
         return found
 

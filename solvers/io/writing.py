@@ -47,6 +47,7 @@ def image(
     """Return the bytes of a new run file without rows, laid out by `lay_out`, with these attributes."""
 
     def fill(file: h5py.File) -> None:
+        """Write the datasets and attributes of a run file without rows."""
         lay_out(file, space, columns, variables, measure, fields, is_complex)
         create_attributes(file, root_attributes(space, attributes))
         list_contents(file)

@@ -201,6 +201,7 @@ class Laplacian:
         solve = self._solver(rest)
 
         def solve_rest(fields: Floats) -> Floats:
+            """Return solutions (n, cells), which are 0 in the cells that are left out."""
             solution = np.zeros_like(fields)
             solution[:, rest] = [solve(field[rest]) for field in fields]
             return solution
@@ -223,6 +224,7 @@ class Laplacian:
         nearby = LinearOperator(matrix.shape, splu(links[rest][:, rest].tocsc()).solve, dtype=float)
 
         def solve(right: Floats) -> Floats:
+            """Return the solution (cells,) by GMRES. Raises ArithmeticError if the iteration does not converge."""
             solution, failed = gmres(matrix, right, M=nearby, rtol=SOLVE_RTOL, atol=0.0, restart=MAX_ITERATIONS)
             if failed:
                 raise ArithmeticError("the linear solver does not converge")

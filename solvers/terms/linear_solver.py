@@ -59,6 +59,7 @@ def factorize(matrix: Any) -> Callable[[Floats], Floats]:
     factors, is_complex = splu(matrix, permc_spec="COLAMD"), matrix.dtype.kind == "c"
 
     def solve(right: Floats) -> Floats:
+        """Return the solution x of M x = b, of the shape of b."""
         if is_complex or right.dtype.kind != "c":
             found: Floats = factors.solve(right)
             return found

@@ -176,6 +176,7 @@ class SplitIntegrator:
         diffusion = self.equation.numerical_diffusion()  # of the state, which the last step has prepared
 
         def attempt(begin: float, dt: float, reached: float) -> StepResult:
+            """Return the result of a step ``dt`` from the time ``begin``; the time of the state is restored."""
             state.time = begin  # stages are relative to the state's time
             if self.equation.stiff is None:
                 self.equation.prepare(begin, values)

@@ -349,6 +349,7 @@ def _check_kernel_values(kernel: Kernel) -> Kernel:
     check_call("kernel", kernel, "z")
 
     def values(z: Floats) -> Floats:
+        """Return the checked values of the kernel at z, in the shape of z."""
         found = kernel(z)
         check_reals("kernel", found)
         found = np.asarray(found)

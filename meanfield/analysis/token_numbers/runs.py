@@ -61,6 +61,7 @@ def run_tokens(
         return of_seed(cases[size], seeds[seed])
 
     def reduce(number: int, result: PointResult) -> tuple[Floats, Floats, int]:
+        """Return distances (times,), moments (times, observables) and the final number of clusters of a run."""
         if result.exit_status != FINISHED:
             case = case_of(number)
             raise CaseError(f"{case.domain.count} tokens, seed {seeds[number % len(seeds)]}: {result.reason}")

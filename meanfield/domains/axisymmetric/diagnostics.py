@@ -72,7 +72,7 @@ def energy(sample: Polar) -> float:
     normalizer = sample.normalizer_and_velocity[0]
 
     def limit() -> float:
-        """Return the energy in the limit β → 0."""
+        """Return the limit of E for β → 0 without its divergent constant."""
         return 0.5 * sample.scales * float(centroid(sample)[0]) ** 2
 
     return float(functionals.energy(sample.masses, normalizer, sample.beta, log_bound, limit))

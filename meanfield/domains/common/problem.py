@@ -69,6 +69,7 @@ def dynamics_by_interval(integrator: Callable[[int], Integrator], intervals: Sch
     of_interval = lru_cache(maxsize=1)(integrator)
 
     def dynamics(state: State, until: float) -> tuple[Integrator, float]:
+        """Return the integrator of the interval of a state, and the end of this interval."""
         k = interval_at(intervals, state.time)
         return of_interval(k), intervals.due(k + 1)
 
@@ -93,6 +94,7 @@ def escape_check(escaped: Callable[[State], float], end: str) -> Check:
     """
 
     def check(state: State) -> None:
+        """Raise Exploding if too much of the mass of a state has reached the end of the mesh."""
         if (mass := escaped(state)) > MAX_ESCAPED:
             raise Exploding(
                 f"{state.time_and_step}: {mass:.2g} of the mass has reached {end}, where "

@@ -137,6 +137,7 @@ def _flow(space: FreeRadius, norm: LayerNorm, output: Output, gate: float) -> Ve
     direction = xp.tile(space.directions.centers, (space.radial.cells, 1))
 
     def velocities(time: float, density: Floats) -> tuple[Floats, Floats]:
+        """Return angular velocities (shells, directions, d) and rates of log r (shells, directions, 1) at the cells."""
         cells = (*space.shape, direction.shape[1])
         result = xp.broadcast_to(output(time, density), cells).reshape(direction.shape)
         radius = to_device(np.repeat(space.radii(time), space.directions.cells))

@@ -88,6 +88,7 @@ def _radius_check(space: FreeRadius, outermost: float) -> Check:
     """Return a check of states that little mass is in the cells of the largest radius, ``outermost`` at time 0."""
 
     def in_last_cells(state: State) -> float:
+        """Return the mass in the cells of the largest radius."""
         return float(state.values.reshape(space.shape)[-1] @ space.volumes[-1])
 
     growth = f"·exp({space.expansion:g} t)" if space.expansion else ""
@@ -102,6 +103,7 @@ def _diagnostics(case: Case, space: FreeRadius) -> Callable[[Sequence[str], int 
     table = DIAGNOSTICS | {"clusters": DIAGNOSTICS["clusters"]._replace(attributes=(("scale", scale),))}
 
     def sample(time: float, values: Floats) -> UnboundedTokens:
+        """Return the tokens of a state, from which diagnostics are computed."""
         density = values.reshape(space.shape)
         points = space.centers(time).reshape(-1, dimension)
         masses = (density * space.volumes).reshape(-1)

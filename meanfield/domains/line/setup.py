@@ -54,13 +54,16 @@ def set_up_line(case: Case, backend: Backend | None = None) -> Problem:
     )
 
     def at_ends(state: State) -> float:
+        """Return the mass in the first and the last cell."""
         return float(state.values[0] * mesh.volumes[0] + state.values[-1] * mesh.volumes[-1])
 
     def sample_of(time: float, density: Floats) -> UnboundedTokens:
+        """Return the tokens of a state, from which diagnostics are computed."""
         masses = density * mesh.volumes
         return UnboundedTokens(mesh.centers, masses, (float(masses[0]), float(masses[-1])))
 
     def diagnostics(names: Sequence[str], degrees: int | None) -> Diagnostics:
+        """Return the named diagnostics; ``degrees`` is not used."""
         return Diagnostics(names, DIAGNOSTICS_LINE, {"d": 1, "end": 2}, sample_of)
 
     return Problem(

@@ -100,6 +100,7 @@ def energy(sample: ParticleSample) -> float:
     velocity = sample.velocity
 
     def limit() -> float:
+        """Return the limit of E for β → 0 without its divergent constant."""
         masses, points = sample.masses[None], sample.attention_points
         if velocity.causal:
             masses, points = sample.masses[:, None], points[:, None]

@@ -51,6 +51,7 @@ def dynamics_adaptive(
     """
 
     def integrator(velocity: ParticleVelocity, time: float) -> Integrator:
+        """Return the integrator of an interval of time that begins at ``time``, with the velocity of this interval."""
         motion, limit = Motion(velocity), None if velocity.norm.carries_radius else to_unit_length
         diffusion = along and along.for_tokens(velocity.norm.keeps_radius(time))
 
@@ -69,6 +70,7 @@ def origin_check(velocity: VelocityOfInterval, intervals: Schedule = ONE_INTERVA
     """
 
     def check(state: State) -> None:
+        """Raise Exploding if a token of a state has reached the origin."""
         now, _ = _active_velocity(velocity(interval_at(intervals, state.time)), state.time)
         if not now.norm.carries_radius or now.sees_positions:
             return
@@ -102,6 +104,7 @@ def dynamics_explicit(
     """
 
     def integrator(velocity: ParticleVelocity, time: float) -> Integrator:
+        """Return the integrator of an interval of time that begins at ``time``, with the velocity of this interval."""
         brownian = Brownian(noise, seed, curved=not velocity.sees_positions) if noise else None
         stepper = _TokenStepper(STEPPERS[method].weights, STEPPERS[method].order, velocity, brownian)
         diffusion = along and along.for_tokens(velocity.norm.keeps_radius(time))

@@ -145,6 +145,7 @@ def energy(samples: Samples) -> Floats:
     attentions, masses = [velocity.attention for velocity in samples.velocities], samples.masses_by_label
 
     def limit() -> Floats:
+        """Return the limits of E (samples,) for β → 0 without its divergent constant."""
         pairs, points = zip(attentions, masses, strict=True), samples.mesh.centers
         return np.array([functionals.energy_limit(one.heads, one.kernel, weights, points) for one, weights in pairs])
 

@@ -55,6 +55,7 @@ def longest_steps(velocities: Sequence[Velocity], noises: Sequence[float]) -> Ca
     steps = np.array([linear_step(velocity.attention, noise, mesh.ambient_dimension) for velocity, noise in pairs])
 
     def longest(densities: Floats) -> Floats:
+        """Return the longest step (rows,) of each density (rows, cells) near the uniform density, ∞ elsewhere."""
         mean = densities @ mesh.volumes / mesh.volume
         return np.where(densities.max(axis=1) < MAX_DENSITY * mean, steps, np.inf)
 

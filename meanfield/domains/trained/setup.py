@@ -40,6 +40,7 @@ def set_up_trained(case: Case, backend: Backend | None = None) -> Problem:
     masses = np.full(len(start), 1 / len(start))
 
     def diagnostics(names: Sequence[str], degrees: int | None) -> Diagnostics:
+        """Return the named diagnostics; ``degrees`` is not used."""
         return diagnostics_of_states(names, masses, domain.d)
 
     return Problem(

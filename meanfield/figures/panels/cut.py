@@ -26,6 +26,7 @@ def with_cut(run_data: RunData, shown: Sequence[int]) -> RunData:
     shift = round(emptiest(map(run_data.ratio, shown)) * cells / (2 * np.pi))
 
     def density(k: int) -> Floats:
+        """Return the density (cells,) of snapshot k, with its cells in order from the cut on."""
         return np.roll(run_data.density(k), -shift)
 
     return replace(run_data, cut=shift * (2 * np.pi / cells), density=density)

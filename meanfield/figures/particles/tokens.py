@@ -60,6 +60,7 @@ def _bin_tokens(run_data: RunData, manifold: str, ring_cells: Integers, areas: F
     weights = tokens_of(run_data).weights
 
     def density(k: int) -> Floats:
+        """Return the density (cells,) of the directions of the tokens of snapshot k."""
         cells = _cells(directions(run_data, k), ring_cells)
         density: Floats = np.bincount(cells, weights, len(areas)) / (areas * weights.sum())
         return density

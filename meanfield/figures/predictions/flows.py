@@ -110,6 +110,7 @@ def centroid_of_selection(case: Case) -> Prediction | None:
     growth, half = abs(reaction.rate) * float(np.linalg.norm(reaction.vector)), case.domain.d / 2
 
     def trace(times: Floats) -> Floats:
+        """Return the predicted length of the mean token (times,)."""
         from scipy.special import ive
 
         return np.asarray(ive(half, growth * times) / ive(half - 1, growth * times))

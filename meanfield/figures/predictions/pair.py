@@ -27,6 +27,7 @@ def centroid_of_two(case: Case) -> Prediction | None:
         return None
 
     def trace(times: Floats) -> Floats:
+        """Return the length (times,) of the mean of the two tokens."""
         angle, radius = _solve_pair(case, times)
         return np.asarray(radius * np.cos(angle / 2))
 
@@ -87,6 +88,7 @@ def _segment(beta: float, norm: LayerNorm, state: Floats, start: float, times: F
     from scipy.integrate import solve_ivp
 
     def rate(time: float, state: Floats) -> list[float]:
+        """Return the rates of change of the angle between the tokens and of their radius."""
         half = state[0] / 2
         direction = np.array([[np.cos(half), np.sin(half)]])
         other = np.exp(beta * (np.cos(state[0]) - 1))

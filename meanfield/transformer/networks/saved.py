@@ -209,6 +209,7 @@ def train_into(
             write_training(path, fit, command, continues=continues)
 
     def after_epoch(fit: Fit) -> None:
+        """Write the file, and show the losses of the epoch."""
         write(continues=True)
         history, last = fit.history, fit.case.training.epochs
         if not fit.stopped:

@@ -33,6 +33,7 @@ class ExponentialRosenbrock(ErrorControlled):
         unit = max(float(np.linalg.norm(rate)), dt * float(np.linalg.norm(drift))) or 1.0
 
         def jacobian(vector: Floats) -> Floats:
+            """Return J y for a vector y of reals, the last of which belongs to the time."""
             of_values = from_reals(vector[:-1], start)
             length = small / max(float(np.abs(of_values).max()), np.finfo(float).tiny)
             change = (problem.full(time, start + length * of_values) - rate) / length + vector[-1] / unit * drift
