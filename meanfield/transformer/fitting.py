@@ -203,7 +203,8 @@ def fit_laws(texts: Sequence[HiddenStates], options: Options, show: Printer) -> 
     """Fit laws of growing size, maps of tokens by a layer, to hidden states, and test them on held-out texts.
 
     Returns the arrays of :func:`meanfield.transformer.fit`. The part that attention explains is the difference of two
-    errors of the same text, without and with attention, averaged over the texts. The 95 % interval is by Student's t.
+    errors of the same text, without attention and with both kinds of attention, averaged over the texts. The 95 %
+    interval is by Student's t.
     Raises CaseError for too few texts.
     """
     count = len(texts)

@@ -40,7 +40,7 @@ def fit(
 
     The laws grow: a shift; a gain and a shift; with identity attention (Q = K = I) added; with attention of low rank in
     each head added; with a network added, with and without attention. The part of the motion that only attention
-    explains is the difference between the errors of two laws, without and with attention.
+    explains is the difference between the errors of two laws, without attention and with both kinds of attention.
 
     Parameters
     ----------

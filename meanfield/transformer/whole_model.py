@@ -214,7 +214,7 @@ file = {file}
 without = {without}
 
 [attention]
-beta = {beta!r}  # 1/√d_head
+beta = {beta!r}  # factor of the logits, 1/√d_head in most models
 mask = "{mask}"
 
 [initial]
