@@ -31,8 +31,8 @@ class LookAhead:
     later times with distance ``spacing``, up to the longest step. Where its change in time is no parabola and
     integrates to more than the allowed error, the step ends before, and steps there are at most ``spacing`` long. The
     first step is at most ``first_step`` long, and each step at most four times the previous one. A run with steps
-    shorter than ``spacing`` has no additional cost, and neither has an equation of terms with the attribute
-    ``is_autonomous``, or a run without a tolerance.
+    shorter than ``spacing`` has no additional cost, and neither has a term with the attribute ``is_autonomous``, or a
+    run without a tolerance.
 
     Where an equation turns out to be stiff, an implicit integrator replaces the one of the run at the time
     ``changed``.
@@ -59,10 +59,11 @@ class LookAhead:
 
     def __post_init__(self) -> None:
         stiff = self.equation.stiff
-        known = [] if stiff is None or not all(map(has_rate, getattr(stiff, "terms", (stiff,)))) else [stiff]
-        self._problem = SemiDiscrete(Equation(self.equation.mesh, [*self.equation.terms, *known]))
-        autonomous = all(getattr(term, "is_autonomous", False) for term in (*self.equation.terms, *known))
-        self._looks_ahead = not autonomous and math.isfinite(self.rtol)
+        of_stiff = () if stiff is None else getattr(stiff, "terms", (stiff,))
+        terms = [*self.equation.terms, *(of_stiff if all(map(has_rate, of_stiff)) else ())]
+        changing = [term for term in terms if not getattr(term, "is_autonomous", False)]
+        self._problem = SemiDiscrete(Equation(self.equation.mesh, changing))
+        self._looks_ahead = bool(changing) and math.isfinite(self.rtol)
 
     def __call__(self, state: State, until: float) -> tuple[Integrator, float]:
         """Return the integrator, and the latest time at which the next steps from a state may end."""
@@ -122,7 +123,8 @@ class LookAhead:
     def _changes(self, state: State, spacing: float, until: float) -> Iterator[float]:
         """Yield |f(t_k, u) − f(t₀, u)| for t_k = t₀ + k spacing, k = 1, 2, …, in root mean square.
 
-        f is the rate of change, u and t₀ are values and time of the state. Times beyond ``until`` are replaced by it.
+        f is the rate of change by terms that are not autonomous, u and t₀ are values and time of the state. Times
+        beyond ``until`` are replaced by it.
         """
         first = self._problem.full(state.time, state.values)
         for k in count(1):
