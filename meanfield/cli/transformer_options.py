@@ -26,12 +26,12 @@ def seed(words: str) -> Argument:
     return number("seed", 0, f"seed {words}")
 
 
-def drop(done: str) -> Argument:
-    """Return the option ``--drop``, which excludes special tokens or the first one from an action.
+def drop(participle: str) -> Argument:
+    """Return the option ``--drop``, which excludes special tokens or the first token from the output or the measures.
 
-    ``done`` names the action in the help, such as "measured"; the model moves these tokens nevertheless.
+    The help reads "tokens that the model reads but that are not ``participle``", for example "measured".
     """
-    return option("--drop", "TOKENS", _DROP.format(done), default="")
+    return option("--drop", "TOKENS", _DROP.format(participle), default="")
 
 
 def output(default: str) -> tuple[Argument, ...]:
@@ -46,7 +46,7 @@ def file_and_figure(default: str) -> tuple[Argument, ...]:
 
 
 def of_study(noun: str) -> tuple[Argument, ...]:
-    """Return the options for the output file and the figure of a study, ``noun``."""
+    """Return the options for the output file and the figure of a study; ``noun`` ends the default name of the file."""
     return file_and_figure(f"the model's name with -{noun}.h5")
 
 

@@ -167,14 +167,14 @@ def roughness(sample: ParticleSample) -> float:
 
 @lru_cache(maxsize=4)
 def cluster_scale(velocity: ParticleVelocity) -> float:
-    """Return the angle (radians) within which tokens join a cluster, that of the steepest head."""
+    """Return the angle (radians) within which tokens join a cluster, by the largest |β|‖QᵀK‖ of all heads."""
     return merging_angle(steepest_of(velocity))
 
 
 def modes(sample: ParticleSample) -> float:
     """Return the number of modes (local maxima) of the kernel density Σ_j m_j e^{b⟨x, θ_j⟩} of token directions θ.
 
-    b = β‖QᵀK‖ of the steepest head, so that the bandwidth is 1/√b.
+    b is the largest |β|‖QᵀK‖ of all heads, so that the bandwidth is 1/√b.
     """
     return float(count_modes(sample.directions.astype(float, copy=False), sample.masses, steepest_of(sample.velocity)))
 

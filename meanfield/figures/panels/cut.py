@@ -42,7 +42,7 @@ def emptiest(ratios: Iterable[Floats]) -> float:
 
 
 def masses_near(ratio: Floats, shifts: Integers) -> Floats:
-    """Return the share of the mass within an eighth of the circle around each of the edges ``shifts`` (edges,).
+    """Return the share of the mass within π/8 on either side of each of the edges ``shifts`` (edges,).
 
     ``ratio`` (cells,) is the density relative to the uniform one.
     """

@@ -3,7 +3,7 @@
     accuracy    of the test examples, after training or at an explosion
     explosion   fraction of the steps at which training exploded; 1 without an explosion
     gradient    log10 of the largest gradient norm of any part at any step
-    distance    √(Σ_{a≠b} |x_a − x_b|² / (2 Σ_{a≠b} |x_a|²)) of examples a, b: 0 if all are equal, 1 if independent
+    distance    √(Σ_{a≠b} |x_a − x_b|² / (2 Σ_{a≠b} |x_a|²)) of examples a, b: 0 if all are equal, 1 if orthogonal
     departure   mean |x_l/|x_l| − x_0/|x_0|| of an example from its first states: √2 where orthogonal
     rank        effective rank of the centered states of all tokens
     separation  share of the variance of mean states that lies between classes; (classes − 1)/(examples − 1) by chance
@@ -150,7 +150,7 @@ def profiles(network: TokenNetwork, inputs: torch.Tensor, labels: Integers) -> d
 
 
 def distance_of(states: Floats) -> float:
-    """Return the distance between two examples of states (examples, n, d), relative to that of independent ones."""
+    """Return the root mean square distance of two examples, relative to orthogonal ones, of states (examples, n, d)."""
     rows = states.reshape(len(states), -1)
     squares, m = (rows**2).sum(), len(rows)
     return (

@@ -27,7 +27,7 @@ PROFILES = {
 
 
 def _architectures(found: Outcome) -> Iterator[tuple[int, tuple[int, ...], list[str]]]:
-    """Yield each network and each combination of values of the grid without depth and rate: places and texts."""
+    """Yield kind of network, indices on the free axes and their values as texts, for each point of these axes."""
     names = _free_axes(found)
     for k in range(len(KINDS)):
         for place in np.ndindex(*(len(found[name]) for name in names)):
@@ -93,9 +93,10 @@ def _verdicts(found: Outcome) -> Iterator[str]:
 
 
 def _pick(found: Outcome, axis: str, index: int) -> dict[str, list[Floats]]:
-    """Return measures at the largest depth of networks with one value on an axis, by kind: (seed, ...).
+    """Return measures of the deepest networks with value number ``index`` on an axis: by name, a list over the kinds.
 
-    Measures by depth are at the most accurate rate of each architecture, and means over the further axes.
+    The elements of a list are arrays (seed, state), for the largest stable rate (seed,). They are means over the other
+    axes. The states are those after the last layer, at the learning rate with the best accuracy of each architecture.
     """
     names = _free_axes(found)
     picked: dict[str, list[Floats]] = {name: [] for name in ("stable_rate", *PROFILES)}

@@ -4,9 +4,8 @@ Numbers of each head, and the collapse that they predict:
 
 steepness    β‖W_QᵀW_K‖: the range of logits of unit vectors
 radius       |λ|, sign Re λ of the eigenvalue λ of V = W_O W_V that is largest in modulus
-predicted    log(|h̄ + A(h̄)|/|h̄|) of a layer: where all tokens are near their mean h̄, attention moves them alike;
-             their
-             common part grows by this factor while their differences are unchanged
+predicted    log(|h̄ + A(h̄)|/|h̄|) of a layer: where all tokens are near their mean h̄, attention moves them
+             alike; their common part grows by this factor while their differences are unchanged
 seen         −½ log((1 − c_k)/(1 − c_{k−1})), c the mean cosine
 """
 

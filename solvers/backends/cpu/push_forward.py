@@ -36,6 +36,7 @@ def reconstruct_density(
 
 @inline
 def _distance(points, p, q):
+    """Return the distance of the points numbered p and q."""
     square = 0.0
     for c in range(points.shape[1]):
         square += (points[q, c] - points[p, c]) ** 2

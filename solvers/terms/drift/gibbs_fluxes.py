@@ -111,7 +111,7 @@ class FluxesInPotential:
     def gain(self, values: Floats, monotone: bool = False) -> Floats:
         """Return the mass (cells,) that each cell gains per time at the density ``values`` (cells,).
 
-        ``monotone``: by two-point fluxes alone, without those by more than two cells.
+        ``monotone``: use two-point fluxes alone, without the fluxes that depend on more than two cells.
         """
         flux = self.ahead * values[self.first] - self.back * values[self.second]
         if self.wide is not None and not monotone:
@@ -123,7 +123,7 @@ class FluxesInPotential:
     def matrix(self, monotone: bool = False) -> Any:
         """Return the sparse matrix (cells, cells) that maps a density to the mass that each cell gains per time.
 
-        ``monotone``: by two-point fluxes alone, without those by more than two cells.
+        ``monotone``: use two-point fluxes alone, without the fluxes that depend on more than two cells.
         """
         from scipy.sparse import csr_matrix, diags
 
