@@ -67,6 +67,24 @@ def test_a_uniform_field_rests_on_the_sphere_and_modes_beside_it_have_their_rate
     assert change == pytest.approx(-(np.pi**2) / 8 * 1e-6 * mode, abs=0.02 * 1e-6)
 
 
+@pytest.mark.parametrize("manifold", ["sphere", "interval"])
+def test_sums_over_cells_are_of_second_order(manifold):
+    """The error of the midpoint rule for an eigenfunction of the kernel, as docs/numerics.md states it."""
+
+    def error(cells):
+        if manifold == "sphere":
+            mesh = sphere(cells)
+            mode, kernel = (3 * mesh.centers[:, 2] ** 2 - 1) / 2, Zonal(mesh, np.array([0.0, 0.0, 1.0]))
+        else:
+            mesh = interval(0.0, 1.0, cells, periodic=True)
+            mode = np.cos(2 * np.pi * mesh.centers[:, 0])
+            kernel = Convolution(mesh, lambda r: 2 * np.cos(2 * np.pi * r[:, 0]))
+        return np.abs(kernel.potential(mode) - mode).max()
+
+    order = np.log(error(16) / error(64)) / np.log(4)  # 2.2 on the sphere, 2.0 on the interval
+    assert order > 1.95, f"order {order:.2f}"
+
+
 def test_a_kernel_that_the_mesh_cannot_hold_reports_what_is_lost():
     assert 1e-12 < Zonal(circle(24), lambda z: np.exp(8 * z)).truncation < 1e-3
     with pytest.raises(ValueError, match=r"degrees omit .* of it; expected a finer mesh"):
