@@ -76,8 +76,8 @@ def main(argv: Sequence[str] | None = None) -> int:
         default=["all"],
         help=f"{', '.join(BENCHMARKS)}; or all but {', '.join(sorted(ALONE))}",
     )
-    parser.add_argument("--json", type=Path, metavar="FILE", help="write the figures here, with machine and versions")
-    parser.add_argument("--page", type=Path, metavar="FILE", help="replace the table of measured figures in this file")
+    parser.add_argument("--json", type=Path, metavar="FILE", help="write the numbers here, with machine and versions")
+    parser.add_argument("--page", type=Path, metavar="FILE", help="replace the table of measured numbers in this file")
     parser.add_argument("--history", type=Path, metavar="FILE", help="add a line for this commit to this table")
     options = parser.parse_args(argv)
     if unknown := set(options.names) - {*BENCHMARKS, "all"}:

@@ -75,7 +75,7 @@ def gather(
     """Return points (k, d), masses (k) and extents (k) of the patches that hold mass, given the patch of each point.
 
     points    (n, d), replaced by their patch's centroid, which is projected to the sphere if they are ``on_sphere``
-    extents   (n) root mean square distance of each mass from its point; of the patches likewise, as an upper bound
+    extents   (n) root mean square distance of each mass from its point; the results are upper bounds for the patches
     labels    (n) patch of each point
     """
     count = int(labels.max()) + 1

@@ -202,7 +202,7 @@ def escape(options: argparse.Namespace) -> int:
 
 
 def convergence(options: argparse.Namespace) -> int:
-    """Print, and draw if a figure is named, the error of a run by coarser meshes; return the exit status."""
+    """Print the error of a run, estimated on coarser meshes; draw it if a figure is named; return the exit status."""
     from meanfield.cli.kinds import require_figure
 
     require_figure(options.output)

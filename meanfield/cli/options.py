@@ -182,10 +182,10 @@ branch_options = (
     option("--degree", "L", "degree of the mode that bifurcates (default: 1)", type=_degree, default=1),
     flag("--negative", _NEGATIVE),
 )  # fmt: skip
+_START = "metastable density at the start; ordered: the one with a nonzero mean token (default: uniform)"
 _TOKENS = "numbers of tokens to simulate (default: four numbers whose free-energy barrier n ΔF/κ is 0.9 to 3)"
 escape_options = (
-    option("--from", None, "metastable density at the start (default: uniform)", choices=("uniform", "ordered"),
-           default="uniform", dest="start"),
+    option("--from", None, _START, choices=("uniform", "ordered"), default="uniform", dest="start"),
     option("--n", "N,N", _TOKENS, type=_integers),
     option("--seeds", "K", "number of simulations for each n (default: 64)", type=_integer(10**6), default=64),
     option("--jobs", "N", "number of threads on this machine (default: one per core)", type=_integer(1024)),

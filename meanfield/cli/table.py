@@ -46,7 +46,7 @@ COMMANDS: dict[str, Command] = {
     ),
     "compare": (
         file_commands.compare,
-        "compute distances (L1, Wasserstein) between two runs, or a density and particles",
+        "compute distances (L1, Wasserstein) between two runs, or between the snapshots of one run",
         f"A.h5 [B.h5] [-o FIGURE.png] [--json] {_OWN}",
         (options.first_run, options.components, options.other_run, options.figure_if_named, options.as_json),
     ),
@@ -160,7 +160,7 @@ COMMANDS: dict[str, Command] = {
     "selftest": (catalogue.selftest, "check this installation by small runs with exact answers", "", ()),
     "transformer": (
         None,
-        "read the layers of a trained Transformer, or train a small one; compare with the mean-field equation",
+        "analyze a trained Transformer, or train a small one; compare with the mean-field equation",
         f"{'|'.join(transformer.COMMANDS)} ...",
         transformer.COMMANDS,
     ),

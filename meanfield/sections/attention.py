@@ -58,9 +58,9 @@ class Pattern(Section, frozen=True):
     seed: Seed = 0
 
     about: ClassVar = {
-        "local": Key("distance in the sequence up to which tokens see each other", 3),
+        "local": Key("distance in the sequence up to which a token attends to others", 3),
         "global_tokens": Key("number of first tokens that attend to all and are attended to by all", 1),
-        "random_tokens": Key("number of other tokens that each token draws at random", 2),
+        "random_tokens": Key("number of further tokens, drawn at random, that each token attends to", 2),
         "seed": Key("seed of the random tokens", 1),
     }
 
@@ -99,7 +99,7 @@ class Attention(Section, frozen=True):
         "window": Key("angle of kernel = 'windowed', beyond which tokens do not attend", 0.5, unit="rad"),
         "mask": Key("causal: tokens attend to those of their label and of lower labels", "causal"),
         "pattern": Key("sparse attention of tokens in their order: a window, global and random tokens", {"local": 3}),
-        "rescaled": Key("unnormalized kernels divided by their largest value: the same flow, faster", True),
+        "rescaled": Key("unnormalized kernels divided by their largest value: the same flow in rescaled time", True),
         "query": Key("Q of the only head, d×d or random; the identity if left out", [[1.0, 0.0], [0.0, 1.0]]),
         "key": Key("K of the only head, d×d or random; the identity if left out", [[1.0, 0.0], [0.0, 1.0]]),
         "value": Key("V of the only head, d×d or random; the identity if left out", [[0.0, -1.0], [1.0, 0.0]]),

@@ -80,8 +80,9 @@ class Uniform(SampledDensity, frozen=True, kw_only=True, tag_field="kind", tag="
 
 
 class Perturbed(SampledDensity, frozen=True, kw_only=True, tag_field="kind", tag="perturbed"):
-    """Density ρ̄·e^{amplitude·g}, normalized: g is random of unit variance, with equal power in degrees 1 …
-    ``degrees``.
+    """Density ρ̄·e^{amplitude·g}: g is random, of unit variance, with equal power in degrees 1 to ``degrees``.
+
+    The density is normalized.
     """
 
     amplitude: Positive = 0.01  # small, so that the linear growth about the uniform density is visible
@@ -159,7 +160,7 @@ class Moebius(SampledDensity, frozen=True, kw_only=True, tag_field="kind", tag="
 
     about: ClassVar = {
         "axis": Key("direction towards which the uniform density is moved", [1.0, 0.0]),
-        "parameter": Key("displacement: r on the circle, s on the sphere", 0.3),
+        "parameter": Key("s: an angle θ from the axis becomes 2 arctan(e^{−s} tan(θ/2))", 0.3),
     }
 
     def problems(self, domain: Domain) -> Problems:
@@ -168,7 +169,7 @@ class Moebius(SampledDensity, frozen=True, kw_only=True, tag_field="kind", tag="
 
 
 class Points(InitialKind, frozen=True, kw_only=True, tag_field="kind", tag="points"):
-    """Point masses, deposited with their mass and first moment; masses are relative, None means equal masses.
+    """Point masses, deposited with their mass and first moment; masses are relative, and equal if left out.
 
     Points give directions; their lengths are radii if tokens have a radius and ``radius`` is not given. With a causal
     mask the points are in order of their labels, an equal number for each label, by default one.
@@ -267,11 +268,10 @@ class Equiangular(InitialKind, frozen=True, kw_only=True, tag_field="kind", tag=
 
 
 class Waves(InitialKind, frozen=True, kw_only=True, tag_field="kind", tag="waves"):
-    """Smooth field over a sequence: ``mean`` + ``amplitude``·g, normalized; g consists of ``modes`` waves with E|g|² =
-    1.
+    """Smooth field ``mean`` + ``amplitude``·g over a sequence; g is a sum of ``modes`` waves, with E|g|² = 1.
 
-    g = Σ_m a_m cos(mπx/length), m = 1 … ``modes``, with Gaussian a_m drawn by ``seed``. In a periodic sequence waves of
-    odd m have a corner at the ends.
+    The field is normalized. g = Σ_m a_m cos(mπx/length), m = 1 … ``modes``, with Gaussian a_m drawn by ``seed``. In a
+    periodic sequence waves of odd m have a corner at the ends.
     """
 
     mean: Vector

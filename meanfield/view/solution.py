@@ -64,9 +64,10 @@ def _pictures(run: Run, shown: list[int]) -> Iterator[str]:
 
 
 def _spans(run: Run, shown: list[int]) -> list[float]:
-    """Return the largest range over the cells of a field in each of the snapshots ``shown``, as a part of that of all.
+    """Return the variation of each snapshot in ``shown``, as a fraction of the variation over all these snapshots.
 
-    Values that are not finite are left out.
+    The variation of a field is the maximum minus the minimum over the cells. The largest fraction of all fields is
+    returned. Values that are not finite are left out.
     """
     spans = np.zeros(len(shown))
     for name in run.real_fields:

@@ -84,14 +84,14 @@ def check_limiter(limiter: str) -> None:
 
 
 class PositivityLimiter:
-    """Limiter that moves the values at the sides of a cell towards its mean until positive quantities are positive.
+    """Limiter that moves the values at the sides of a cell towards its mean until quantities such as a depth are > 0.
 
     On the line from the mean m to the value u at a side, the new value is m + θ (u − m), with one θ for all sides of a
     cell. A concave quantity q has q ≥ (1 − θ) q(m) + θ q(u) there, and θ is such that this is q(m)/2 at least: unlike
     the bound 0, this bounds the velocity at a side too. The sides of a cell with q(m) < 0 get NaN. Source: Perthame and
     Shu (1996); Zhang and Shu (2010).
 
-    positive   function (…, n) → (k, n) of concave quantities, each where those before it are > 0
+    positive   function (…, n) → (k, n) of k quantities; each is concave where those before it are > 0
     """
 
     def __init__(self, mesh: Mesh, positive: Callable[[Floats], Floats]) -> None:

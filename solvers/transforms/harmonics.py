@@ -334,6 +334,7 @@ class SphereHarmonics:
         return empty(shape), empty(shape)
 
     def _synthesis_work(self, modes: Floats) -> int:
+        """Return the work of a Legendre synthesis of azimuthal modes, in items of a kernel."""
         return modes.size * self.degree // (4 * PRODUCTS)  # l ≥ m, half of the rings, several sets at a time
 
     def power(self, masses: Floats) -> Floats:

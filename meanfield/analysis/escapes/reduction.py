@@ -33,18 +33,20 @@ _DEPTH = 40.0  # nΦ above the well, beyond which w is negligible
 
 @dataclass(frozen=True)
 class Reduction:
-    """Diffusion of the length a of the mean token, from a metastable density to a threshold.
+    """Escape reduced to a diffusion of the length a of the mean token, from a metastable density to a threshold.
+
+    ρ_a is the density of least free energy F with the mean token a e, for a unit vector e, and z = ⟨x, e⟩.
 
     Attributes
     ----------
     order : (states,) array
         Lengths a, increasing.
     potential : (states,) array
-        Φ(a), 0 at the metastable density.
+        Φ(a) = F[ρ_a]/κ, less its value at the metastable density.
     log_determinant : (states,) array
-        log |det(I − K_a)|.
+        log |det(I − K_a)| of the fluctuations about ρ_a that keep the mean token.
     spread : (states,) array
-        ∫(1 − z²)ρ_a.
+        ∫(1 − z²)ρ_a dx.
     dimension : int
         Dimension d.
     noise : float
@@ -52,7 +54,7 @@ class Reduction:
     threshold : float
         Length a at which an escape ends.
     ratio : float
-        λ_a/λ, by which times are multiplied.
+        Growth rate at the saddle by the reduction, for n → ∞, divided by the exact rate. Times are multiplied by it.
     """
 
     order: Floats

@@ -61,8 +61,8 @@ class PairSums:
     def at(self, targets: Integers, masses: Floats, log_weights: Floats | None = None) -> Sums:
         """Return kernel sums s, Z e^{−s} and N e^{−s} at the tokens numbered ``targets``, unit vectors in R² or R³.
 
-        Z = Σ_j w_j k(x, y_j) and N = Σ_j w_j y_j k(x, y_j) over all tokens y_j, with weights w of mass m e^{log
-        weight}. A causal mask is not taken into account.
+        Z = Σ_j w_j k(x, y_j) and N = Σ_j w_j y_j k(x, y_j) over all tokens y_j, with weights w = masses ·
+        e^{log_weights}. s is a scale that prevents overflow. A causal mask is not taken into account.
         """
         highest, weights = apply_log_weights(masses, sum_of(log_weights, self.key_factors))
         log_scale, normalizer, sums = gathered_sums(self.kernel_vectors[targets], self.points, weights)
@@ -86,8 +86,8 @@ class ZonalPairSums:
     def at(self, targets: Integers, masses: Floats, log_weights: Floats | None = None) -> Sums:
         """Return kernel sums s, Z e^{−s} and N e^{−s} at the tokens numbered ``targets``.
 
-        Z = Σ_j w_j k(x, y_j) and N = Σ_j w_j y_j k(x, y_j) over all tokens y_j, with weights w of mass m e^{log
-        weight}.
+        Z = Σ_j w_j k(x, y_j) and N = Σ_j w_j y_j k(x, y_j) over all tokens y_j, with weights w = masses ·
+        e^{log_weights}. s is a scale that prevents overflow.
         """
         highest, weights = apply_log_weights(masses, log_weights)
         backend = backend_for(weights)

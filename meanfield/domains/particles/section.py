@@ -53,7 +53,7 @@ class Particles(Domain, frozen=True, kw_only=True, tag="particles"):
     seed: Seed = 0
 
     about: ClassVar = {
-        "dimension": Key("d of R^d, 1 without layer norm alone; 3 if neither points nor a file say it", 64),
+        "dimension": Key("d of R^d; 1 only without layer norm; by default that of the points or the file, else 3", 64),
         "count": Key("number of tokens", 1000),
         "seed": Key("seed of the draw from the initial density", 1),
     }

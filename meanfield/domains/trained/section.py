@@ -49,7 +49,7 @@ class Trained(Domain, frozen=True, kw_only=True, tag="transformer"):
         "file": Key("file of the layers, .h5, as `meanfield transformer case` writes them", "layers.h5"),
         "without": Key("parts of the layers that are left out", ("network",)),
         "logits": Key(
-            "softmax: attention is that of β⟨Qx, Ky⟩; unknown: of another kind, which can be read only", "softmax"
+            "softmax: of β⟨Qx, Ky⟩; unknown: another attention, in a file that can be read but not run", "softmax"
         ),
         "lengths": Key("true: a run keeps states; false: only their directions", True),
     }

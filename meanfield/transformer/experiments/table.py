@@ -30,7 +30,7 @@ Experiment = Callable[[TrainingCase, tuple[int, ...], Printer, Workers], Outcome
 
 
 def _of_trained(measure: Callable[[Subjects], Outcome]) -> Experiment:
-    """Return an experiment that trains networks of both kinds, and applies ``measure`` to them."""
+    """Return an experiment that trains standard Transformers and PDE networks, and applies ``measure`` to them."""
 
     def experiment(case: TrainingCase, seeds: tuple[int, ...], show: Printer, workers: Workers) -> Outcome:
         return measure(train_subjects(case, seeds, show))

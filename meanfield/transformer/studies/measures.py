@@ -79,7 +79,11 @@ def measure_variants(
 
 
 def _measures(hidden: Floats, keep: Booleans, whole: Floats) -> list[list[float]]:
-    """Return the measures of the tokens after each layer, last their agreement with the whole model."""
+    """Return a row for each of MEASURES, with a number after each layer, of the tokens that the mask ``keep`` selects.
+
+    hidden   (layers + 1, n, d) states
+    whole    (layers + 1, k, d) directions of the k selected tokens in the whole model, for the agreement
+    """
     directions = unit_vectors(hidden[:, keep])
     rows = [[quantity(points) for points in directions] for quantity in QUANTITIES.values()]
     return [*rows, list((directions * whole).sum(axis=2).mean(axis=1))]
