@@ -94,7 +94,7 @@ class Record:
         self._before, self._began = start.wall_time, clock.monotonic()
         self._saved = self._began
         self._waiting: Samples = []  # samples without diagnostics yet
-        self._max_waiting = _samples_that_wait(start.state.values.size, diagnostics, self._watch)
+        self._max_waiting = _max_samples_in_batch(start.state.values.size, diagnostics, self._watch)
         self._sampled, self._sample_cost = self._began, math.inf  # time of the last diagnostics; seconds of a sample
         self.observers = (
             Observer(self._write_snapshot, schedules[0], start.snapshots_seen, keeps=True),
@@ -251,7 +251,7 @@ class Record:
             self.progress.clusters = f", {counted(float(np.asarray(values['clusters'])), 'cluster')}"
 
 
-def _samples_that_wait(size: int, diagnostics: Diagnostics, watch: Watch) -> int:
+def _max_samples_in_batch(size: int, diagnostics: Diagnostics, watch: Watch) -> int:
     """Return the maximum number of samples that are batched before their diagnostics are computed.
 
     ``size`` is the number of values of a state. The maximum is 1 if a callback or stop condition needs each sample at

@@ -48,7 +48,7 @@ def solve_task(
 def _together(cases: Mapping[int, Case | str], components: tuple[Source, ...]) -> Iterator[dict[int, PointResult]]:
     """Yield results, by number in groups, of the points (runs) that can be solved together in one array.
 
-    Points that fail there are omitted: the caller solves each of them alone, which gives the reason of the failure.
+    Points that fail in this array are omitted. The caller solves each of them alone, to report the error.
     """
     from meanfield.case.load import parse
     from meanfield.domains.common.problem import Problem

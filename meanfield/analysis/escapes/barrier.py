@@ -45,7 +45,7 @@ class Barrier:
     height : float
         ΔF/κ, the difference of the free energies divided by the noise.
     rate : float
-        Positive growth rate λ of the saddle, per unit of time without rescaling.
+        Positive growth rate λ of the saddle, in the time of a case that is not rescaled.
     log_prefactor : float
         Logarithm of T e^{−nΔF/κ} n^{−power} for n → ∞.
     power : float

@@ -67,7 +67,7 @@ class Reduction:
     ratio: float
 
     def log_time(self, n: float) -> float:
-        """Return the logarithm of the mean time of escape of ``n`` tokens, per unit of time without rescaling."""
+        """Return the log of the mean time of escape of ``n`` tokens, in the time of a case that is not rescaled."""
         from scipy.interpolate import CubicSpline
         from scipy.special import logsumexp
 
@@ -88,7 +88,7 @@ class Reduction:
 def reduction_of(equations: Equilibria, barrier: Barrier, threshold: float, fewest: float) -> Reduction:
     """Return the diffusion of the mean token from a well to ``threshold`` beyond the saddle.
 
-    ``fewest`` is the least number of tokens, for which states far above a well with an axis are followed.
+    ``fewest`` is the least number n of tokens. States above a well with an axis are left out where nΦ is large.
     """
     noise, well, saddle = barrier.well.noise, barrier.well, barrier.saddle
     upward = well.order < saddle.order

@@ -34,7 +34,7 @@ class SparseSums:
     def apply(self, masses: Floats, log_weights: Floats | None = None) -> Sums:
         """Return the kernel sums s, Z e^{−s} (n,) and N e^{−s} (n, d) of each token over the tokens that it attends to.
 
-        Z = Σ_j w_j k(x, y_j) and N = Σ_j w_j y_j k(x, y_j), with weights w of mass m e^{log weight}. s = −∞ and sums
+        Z = Σ_j w_j k(x, y_j) and N = Σ_j w_j y_j k(x, y_j), with weights w = masses · e^{log_weights}. s = −∞ and sums
         are 0 for a token that attends to no mass.
         """
         points, number = self._all.points, self._all.points.dtype
