@@ -15,9 +15,10 @@ RANK_RTOL = 1e-8  # of 1 or of the largest singular value: smaller numbers count
 
 def gradient(mesh: Mesh, values: Floats) -> Floats:
     """Return the least-squares gradients (…, cells, d) of fields (…, cells)."""
-    cells, neighbors, weights = mesh.gradient_weights
+    cells, neighbors, weights = mesh.gradient_stencil
     rises = values[..., neighbors] - values[..., cells]
-    parts = np.add.reduceat(rises[..., None, :] * weights.T, mesh.cell_start[:-1], axis=-1)
+    starts = np.searchsorted(cells, np.arange(mesh.cells))
+    parts = np.add.reduceat(rises[..., None, :] * weights.T, starts, axis=-1)
     return np.asarray(np.moveaxis(parts, -2, -1))
 
 
@@ -64,6 +65,25 @@ def gradient_weights(mesh: Mesh) -> tuple[NDArray[np.intp], NDArray[np.integer[A
     neighbor = mesh.side_cells[sides ^ 1]
     offsets = mesh.shortest(mesh.centers[neighbor] - mesh.centers[cells])
     return cells, neighbor, least_squares_weights(cells, offsets, tangent_planes(mesh))
+
+
+def quadratic_stencil(mesh: Mesh) -> tuple[NDArray[np.intp], NDArray[np.intp], Floats]:
+    """Return weights w (pairs, d) of the gradient of a quadratic fit: ∇u_i = Σ w (u_j − u_i).
+
+    The cells j are the neighbors of cell i and their neighbors, enough for all second derivatives. Returns the cell i
+    of each pair (pairs,), in ascending order, the cell j, and the weights.
+    """
+    from scipy.sparse import csr_array
+
+    first, second = mesh.face_cells.T
+    links = csr_array((np.ones(2 * mesh.faces), (np.append(first, second), np.append(second, first))))
+    cells, others = (links + links @ links).nonzero()
+    order = np.lexsort((others, cells))
+    cells, others = cells[order], others[order]
+    distinct = cells != others
+    cells, others = cells[distinct].astype(np.intp), others[distinct].astype(np.intp)
+    offsets = mesh.shortest(mesh.centers[others] - mesh.centers[cells])
+    return cells, others, quadratic_weights(cells, offsets, tangent_planes(mesh))
 
 
 def least_squares_weights(cells_of_sides: NDArray[np.intp], offsets: Floats, plane: Floats) -> Floats:

@@ -273,11 +273,22 @@ class Mesh:
 
         return gradient_weights(self)
 
+    @cached_property
+    def gradient_stencil(self) -> tuple[NDArray[np.intp], NDArray[np.integer[Any]], Floats]:
+        """Return the weights of :meth:`gradient`: as ``gradient_weights``, on triangulations those of a quadratic fit.
+
+        Both cells of each weight precede the weights, the first in ascending order. Only for meshes on the host.
+        """
+        from .calculus import quadratic_stencil
+
+        return quadratic_stencil(self) if self.manifold == "triangles" else self.gradient_weights
+
     def gradient(self, u: npt.ArrayLike) -> Floats:
         """Return the gradient of a field by least squares over the neighbors of each cell.
 
         Linear fields have their exact gradient in cells with neighbors along all directions. The order is 2 on equal
-        cells, and at least 1 next to a boundary and where the sizes of cells change.
+        cells, and at least 1 next to a boundary and where the sizes of cells change. On triangulations of any shape the
+        order is 2, also next to a boundary, by a quadratic fit over neighbors and their neighbors.
 
         Parameters
         ----------

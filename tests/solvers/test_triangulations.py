@@ -1,0 +1,86 @@
+"""Gradients, heat and advection on triangulations, even, displaced at random, and stretched: orders of the errors."""
+
+import numpy as np
+import pytest
+from scipy.spatial import Delaunay
+from support import exact
+
+from solvers import Advection, Diffusion, Equation, solve, triangles
+
+
+def square(n, shift):
+    """Return points (n + 1)² of the unit square, those inside displaced by up to ``shift`` of an edge, and corners."""
+    line = np.linspace(0.0, 1.0, n + 1)
+    points = np.stack(np.meshgrid(line, line, indexing="ij"), axis=-1).reshape(-1, 2)
+    inside = ((points > 0) & (points < 1)).all(axis=1)
+    points[inside] += shift / n * np.random.default_rng(0).uniform(-1, 1, (inside.sum(), 2))
+    i, j = np.divmod(np.arange(n * n), n)
+    a = i * (n + 1) + j
+    halves = [np.stack([a, a + n + 1, a + 1], axis=1), np.stack([a + n + 1, a + n + 2, a + 1], axis=1)]
+    return points, np.concatenate(halves)
+
+
+def even(n):
+    return triangles(*square(n, 0.0))
+
+
+def uneven(n):
+    return triangles(*square(n, 0.24))
+
+
+def stretched(n):
+    """Return a Delaunay triangulation of points at random places, stretched by 1 : 10."""
+    points = square(n, 0.45)[0]
+    return triangles(points * [1.0, 0.1], Delaunay(points).simplices)
+
+
+@pytest.mark.parametrize("make", [even, uneven, stretched])
+def test_the_gradient_of_a_parabola_is_exact_at_the_boundary_too(make):
+    mesh = make(8)
+    x, y = mesh.centers.T
+    found = mesh.gradient(x**2 - 3 * x * y + 2 * y**2 - y)
+    np.testing.assert_allclose(found, np.stack([2 * x - 3 * y, 4 * y - 3 * x - 1], axis=1), atol=1e-11)
+
+
+@pytest.mark.parametrize("make", [uneven, stretched])
+def test_the_gradient_is_of_second_order(make):
+    sizes, errors = (32, 64), []
+    for n in sizes:
+        mesh = make(n)
+        height = mesh.centers[:, 1].max()
+        x, y = mesh.centers[:, 0], mesh.centers[:, 1] / height
+        found = mesh.gradient(np.sin(3 * x) * np.cos(2 * y)) * [1.0, height]
+        slope = np.stack([3 * np.cos(3 * x) * np.cos(2 * y), -2 * np.sin(3 * x) * np.sin(2 * y)], axis=1)
+        errors.append(np.sqrt(((found - slope) ** 2).sum(axis=1).mean()))
+    assert exact.orders(errors, sizes)[-1] > 1.9, errors
+
+
+@pytest.mark.parametrize("make", [even, uneven, stretched])
+def test_heat_is_of_second_order(make):
+    """A mode of the square decays to e^(−1/2) between walls."""
+    sizes, errors = (16, 32), []
+    for n in sizes:
+        mesh = make(n)
+        height = mesh.centers[:, 1].max()
+        mode = np.cos(np.pi * mesh.centers[:, 0]) * np.cos(np.pi * mesh.centers[:, 1] / height)
+        decay = np.pi**2 * (1 + 1 / height**2)
+        found = solve(Equation(mesh, [Diffusion(mesh, 1.0)]), 2 + mode, (0.0, 0.5 / decay), rtol=1e-6).u[-1]
+        errors.append(np.sqrt(mesh.integrate((found - 2 - np.exp(-0.5) * mode) ** 2) / mesh.volume))
+    assert exact.orders(errors, sizes)[-1] > 1.9, errors
+
+
+def wave(x, t):
+    """Return a Gaussian that moves with the velocity (0.5, 0.3) and does not reach the walls."""
+    return np.exp(-(((x - [0.4, 0.45] - np.multiply([0.5, 0.3], t)) / 0.1) ** 2).sum(axis=1))
+
+
+@pytest.mark.parametrize("make", [even, uneven])
+def test_advection_of_a_smooth_profile_is_of_second_order(make):
+    sizes, errors, end = (24, 48), [], 0.2
+    for n in sizes:
+        mesh = make(n)
+        flow = np.tile([0.5, 0.3], (mesh.cells, 1))
+        equation = Equation(mesh, [Advection(mesh, lambda t, u: flow)])  # noqa: B023
+        found = solve(equation, wave(mesh.centers, 0.0), (0.0, end), method="ssp3", rtol=None).u[-1]
+        errors.append(mesh.integrate(np.abs(found - wave(mesh.centers, end))))
+    assert exact.orders(errors, sizes)[-1] > 1.7, errors
