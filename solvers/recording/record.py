@@ -222,7 +222,8 @@ def _require_state(run: Run, arrays: Mapping[str, Floats], scalars: Mapping[str,
     arrays    arrays of the checkpoint by name
     scalars   scalars of the checkpoint by name
     """
-    require_scalars(run.path, scalars, ("time", "dt"), ("steps",))
+    sizes = {name: abs(value) if name == "time" and type(value) is float else value for name, value in scalars.items()}
+    require_scalars(run.path, sizes, ("time", "dt"), ("steps",))  # a time may be negative
     expected = (len(run.fields), run.cells) if len(run.fields) > 1 else (run.cells,)
     shapes = {name: values.shape for name, values in arrays.items() if not name.startswith(METHOD)}
     if shapes != {"values": expected}:
@@ -306,7 +307,7 @@ class _Writer:
     def checkpoint_if_due(self, state: State, at_end: bool = False) -> None:
         """Write the state as a checkpoint if the last one is older than the chosen wall time between checkpoints.
 
-        At the end of a run a checkpoint is due unless there are none.
+        At the end of a run a checkpoint is due unless there are none. A state that is not finite has no checkpoint.
         """
         is_due = at_end or clock.monotonic() - self._last >= self._every
         if self._file is not None and is_due and self._every < math.inf:
@@ -320,7 +321,8 @@ class _Writer:
                     arrays[METHOD + name] = value
                 else:  # NaN and infinite numbers are stored as text
                     scalars[METHOD + name] = float(value) if math.isfinite(value) else str(float(value))
-            self._file.checkpoints.write(arrays, scalars)
+            if all(np.isfinite(array).all() for array in arrays.values()):
+                self._file.checkpoints.write(arrays, scalars)
             self._last = clock.monotonic()
 
     def close(self) -> None:

@@ -122,3 +122,11 @@ def test_a_file_without_checkpoints_is_continued_from_its_last_snapshot(tmp_path
     recorded(tmp_path / "u.h5", "ssp3", checkpoint=np.inf, stop=lambda state: state.time > 0.5)
     state = restart(tmp_path / "u.h5")
     assert (state.time, state.method_state) == (0.4, {})
+
+
+def test_a_run_that_stops_at_a_negative_time_is_continued(tmp_path):
+    path, span = tmp_path / "u.h5", (-1.0, 1.0)
+    with record(path, CIRCLE, every=1.0) as recorder:
+        solve(HEAT, SMOOTH, span, callbacks=[recorder, lambda state: state.time > -0.5])
+    assert -0.5 < restart(path).time < 0
+    assert solve(HEAT, restart(path), span).u[-1].tobytes() == solve(HEAT, SMOOTH, span).u[-1].tobytes()
