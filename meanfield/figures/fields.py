@@ -15,6 +15,7 @@ from solvers.io.run_file import FileError, Run
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure, SubFigure
+    from matplotlib.tri import Triangulation
 
     from solvers.mesh.mesh import Floats, Integers
 
@@ -103,6 +104,14 @@ def middle_layer(centers: Floats) -> NDArray[np.bool_]:
     return np.asarray(height <= height.min() * (1 + 1e-9) + 1e-12)
 
 
+def triangulation(run: Run) -> Triangulation:
+    """Return the triangles of a map of the cells: those of the mesh in the plane, else Delaunay's on the page."""
+    from matplotlib.tri import Triangulation
+
+    x, y = chart(run.cell_centers)[0][middle_layer(run.cell_centers)].T
+    return Triangulation(x, y, run.triangles if run.cell_centers.shape[1] == 2 else None)
+
+
 def _angle(vectors: Floats) -> Floats:
     """Return the angles (n, 1) of vectors (n, 2) in degrees."""
     return np.degrees(np.arctan2(vectors[:, 1:2], vectors[:, :1]))
@@ -129,7 +138,7 @@ def _draw_maps(
     low, high = (finite.min(), finite.max()) if len(finite) else (0.0, 1.0)
     axes = part.subplots(1, len(shown), squeeze=False, sharey=True)[0]
     for ax, k, value in zip(axes, shown, values, strict=True):
-        image = ax.tripcolor(*places[layer].T, np.zeros(len(value)), shading="gouraud", vmin=low, vmax=high)
+        image = ax.tripcolor(triangulation(run), np.zeros(len(value)), shading="gouraud", vmin=low, vmax=high)
         image.set_array(np.ma.masked_invalid(value))  # a solution that has blown up is drawn where it is finite
         ax.set(title=f"{name}, t = {run.times[k]:.4g}", xlabel=labels[0])
     axes[0].set_ylabel(labels[1])

@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from meanfield.figures.fields import chart, middle_layer
+from meanfield.figures.fields import chart, middle_layer, triangulation
 from meanfield.movie.page import DPI, HEIGHT, WIDTH, shades
 from solvers.io.run_file import FileError
 
@@ -78,8 +78,8 @@ def _line(ax: Axes, run: Run, name: str, places: Floats, limits: tuple[float, fl
 def _map(ax: Axes, run: Run, name: str, places: Floats, limits: tuple[float, float]) -> Draw:
     """Draw a field as a map with a color bar, and return the function that draws other values."""
     layer = middle_layer(run.cell_centers)
-    (low, high), (x, y) = limits, places[layer].T
-    image = ax.tripcolor(x, y, np.zeros(len(x)), shading="gouraud", cmap=shades(), vmin=low, vmax=high)
+    zeros, (low, high) = np.zeros(np.count_nonzero(layer)), limits
+    image = ax.tripcolor(triangulation(run), zeros, shading="gouraud", cmap=shades(), vmin=low, vmax=high)
     ax.figure.colorbar(image, ax=ax)
     ax.set_title(name)
     return lambda values: image.set_array(np.ma.masked_invalid(values[layer]))

@@ -10,7 +10,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ..mesh.mesh import Mesh
-from .schema import EVENTS, SNAPSHOT, TABLES
+from .schema import EVENTS, SNAPSHOT, TABLES, TRIANGLES
 
 if TYPE_CHECKING:
     import h5py
@@ -198,6 +198,12 @@ def _lay_out_cells(file: h5py.File, mesh: Mesh, measure: Measure, scales: dict[s
     _dataset(file, "cell_center", ("cell", "d"), mesh.centers, "1", "centroid of each cell, on the manifold")
     _dataset(file, "cell_area", ("cell",), mesh.volumes, measure.units, "length, area or measure of each cell")
     _dataset(file, "ring_cells", ("ring",), mesh.ring_cells, "1", "cells in each ring, from north to south")
+    if mesh.manifold == "triangles":
+        from ..mesh.triangulation import triangles_of
+
+        corners = triangles_of(mesh)
+        scales |= {"triangle": _dimension(file, "triangle", len(corners)), "corner": _dimension(file, "corner", 3)}
+        _dataset(file, TRIANGLES, ("triangle", "corner"), corners, "1", "cells at the corners of each triangle")
 
 
 def _snapshots(file: h5py.File, name: str, shape: tuple[int, ...]) -> h5py.Dataset:

@@ -35,6 +35,7 @@ from .schema import (
     LOCATION,
     SCHEMA_VERSION,
     SNAPSHOT,
+    TRIANGLES,
     columns_of,
     dataset_of,
     faults,
@@ -266,6 +267,18 @@ class Run:
     def cell_areas(self) -> Floats:
         """Return the length, area or measure of each cell, (cells,)."""
         return self._read("cell_area")
+
+    @cached_property
+    def triangles(self) -> NDArray[np.int32] | None:
+        """Return the triangles of a triangulation, (n, 3) numbers of cells; None for other meshes and older files."""
+        with self.opened() as file:
+            if self.manifold != "triangles" or TRIANGLES not in file:
+                return None
+        found = self._read(TRIANGLES, kinds="iu").astype(np.int32)
+        is_table = found.ndim == 2 and found.shape[1] == 3 and len(found) > 0
+        valid = is_table and bool(((found >= 0) & (found < self.cells)).all())
+        self._expect(valid, f"damaged: {TRIANGLES}: expected numbers of cells (n, 3)")
+        return found
 
     def variable(self, name: str, kinds: str = "fiu") -> Floats:
         """Return an array that is stored with the mesh.

@@ -36,6 +36,7 @@ CHANGING = {
 STOP_REASONS = ("running", "finished", "interrupted", "failed")
 EVENTS = "events"
 TABLES = {"diagnostics": "time", EVENTS: "event"}  # groups of rows over time, and the dimension of their rows
+TRIANGLES = "triangles"  # dataset of the corners of a triangulation, (triangles, 3) numbers of cells
 LOCATION = "checkpoint/bytes"  # dataset of the last checkpoint in a file
 SNAPSHOT = {"particles": "position"}  # dataset of snapshots by manifold; "density" on a mesh
 _ATTRIBUTES: dict[str, Callable[[Any], bool]] = {

@@ -6,7 +6,7 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy.spatial import KDTree
 
-from .mesh import Floats, Integers
+from .mesh import Floats, Integers, Mesh
 
 Table = NDArray[np.int64]
 _INSET = 1e-6  # of the way from a boundary edge to the centroid of its triangle: far above rounding, far below a cell
@@ -24,6 +24,19 @@ def edges_of_triangles(triangles: Table) -> tuple[Table, Table]:
     if counts.max() > 2:
         raise ValueError(f"triangles: {counts.max()} share the edge {edges[counts.argmax()]}: expected 2 at most")
     return edges, of_corner.reshape(-1, 3)
+
+
+def triangles_of(mesh: Mesh) -> Table:
+    """Return the corners (n, 3), numbers of cells, of the triangles of a mesh by :func:`~solvers.triangles`.
+
+    Two consecutive neighbors of a cell, counterclockwise and not across the boundary, are the corners of a triangle.
+    """
+    starts, sides = mesh.cell_start, mesh.cell_sides
+    cells, neighbors = np.repeat(np.arange(mesh.cells), np.diff(starts)), mesh.side_cells[sides ^ 1]
+    following = np.arange(1, len(sides) + 1)
+    following[starts[1:] - 1] = starts[:-1]
+    corners = np.stack([cells, neighbors, neighbors[following]], axis=1).astype(np.int64)
+    return corners[(corners[:, :1] < corners[:, 1:]).all(axis=1)]  # once each; outer sides lead to the cell itself
 
 
 def boundary_of(edges: Table, of_corner: Table) -> Table:

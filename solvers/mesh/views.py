@@ -50,7 +50,7 @@ def draw(
 
     t, u    (n,) times, and (n, cells) or (n, fields, cells) values
     time    time that is drawn, or the nearest one; by default several times on a line, the last one on a surface
-    field   index of the field; style   options of Matplotlib's plot, pcolormesh or scatter
+    field   index of the field; style   options of Matplotlib's plot, pcolormesh, tripcolor or scatter
     """
     parts = _parts(u)
     if ax is None:
@@ -91,6 +91,14 @@ def _draw_part(
     if len(shape) == 2:
         drawn: Any = ax.pcolormesh(*axis, values[k].reshape(shape).T, **style)
         ax.set(xlabel=dimensions[0], ylabel=dimensions[1], aspect="equal")
+    elif mesh.manifold == "triangles" and mesh.ambient_dimension == 2:
+        from matplotlib.tri import Triangulation
+
+        from .triangulation import triangles_of
+
+        x, y = mesh.centers.T
+        drawn = ax.tripcolor(Triangulation(x, y, triangles_of(mesh)), values[k], **{"shading": "gouraud", **style})
+        ax.set(xlabel="x", ylabel="y", aspect="equal")
     else:
         across, up = ("longitude", "latitude") if "latitude" in coordinates else ("x", "y")
         place = coordinates[across][1], coordinates[up][1]

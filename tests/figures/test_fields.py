@@ -5,6 +5,7 @@ import io
 import json
 import re
 
+import h5py
 import numpy as np
 import pytest
 from matplotlib.figure import Figure
@@ -14,15 +15,18 @@ import meanfield as mf
 from meanfield.analysis.info import describe, format_text
 from meanfield.cli.parser import main
 from meanfield.export.formats import export
-from meanfield.figures.fields import chart
+from meanfield.figures.fields import chart, triangulation
 from meanfield.figures.figure import plot
 from meanfield.movie.animate import movie
 from meanfield.view.page import view
 from solvers.io.run_file import FileError
+from solvers.io.run_file import read as open_file
 from solvers.mesh.icosphere import icosphere
 from solvers.mesh.interval import interval
 from solvers.mesh.mesh import circle
 from solvers.mesh.product import box, torus
+from solvers.mesh.triangles import triangles
+from solvers.mesh.views import draw as draw_on_mesh
 from solvers.recording.record import record
 from solvers.timestepping.state import State
 
@@ -138,3 +142,23 @@ def test_a_solution_that_is_partly_nan_is_drawn_where_it_is_finite(space, tmp_pa
     for draw, name in ((plot, "a.png"), (view, "a.html"), (movie, "a.gif")):
         draw(path, tmp_path / name)
         assert (tmp_path / name).stat().st_size > 1000
+
+
+def test_a_triangulation_is_drawn_with_its_own_triangles(tmp_path):
+    """The map of an L leaves out the corner; an older file without the triangles is drawn by Delaunay's."""
+    corners = np.array([[0, 1, 4], [0, 4, 3], [1, 2, 5], [1, 5, 4], [3, 4, 7], [3, 7, 6]])
+    points = np.array([[0, 0], [1, 0], [2, 0], [0, 1], [1, 1], [2, 1], [0, 2], [1, 2.0]])
+    mesh = triangles(points, corners)
+    path = written(tmp_path / "run.h5", mesh, ("u",))
+    expected = {frozenset(triangle) for triangle in corners.tolist()}
+    assert {frozenset(triangle) for triangle in open_file(path).triangles.tolist()} == expected
+    assert {frozenset(triangle) for triangle in triangulation(open_file(path)).triangles.tolist()} == expected
+    ax = draw_on_mesh(np.zeros(1), np.arange(8.0)[None], mesh)
+    assert {frozenset(triangle) for triangle in ax.collections[0]._triangulation.triangles.tolist()} == expected
+    for target in ("run.png", "run.gif"):
+        (plot if target.endswith("png") else movie)(path, tmp_path / target)
+        assert (tmp_path / target).stat().st_size > 5000
+    with h5py.File(path, "a", locking=False) as file:
+        del file["triangles"]
+    assert open_file(path).triangles is None
+    assert len(triangulation(open_file(path)).triangles) == 7

@@ -6,6 +6,7 @@ from scipy.spatial import Delaunay
 from support import exact
 
 from solvers import Advection, Diffusion, Equation, solve, triangles
+from solvers.mesh.triangulation import triangles_of
 
 
 def square(n, shift):
@@ -32,6 +33,15 @@ def stretched(n):
     """Return a Delaunay triangulation of points at random places, stretched by 1 : 10."""
     points = square(n, 0.45)[0]
     return triangles(points * [1.0, 0.1], Delaunay(points).simplices)
+
+
+@pytest.mark.parametrize("shift", [0.0, 0.24])
+def test_the_triangles_of_a_mesh_are_the_given_ones(shift):
+    points, corners = square(6, shift)
+    found = triangles_of(triangles(points, corners))
+    assert sorted(np.sort(found, axis=1).tolist()) == sorted(np.sort(corners, axis=1).tolist())
+    a, b, c = points[found].swapaxes(0, 1)
+    assert ((b - a)[:, 0] * (c - a)[:, 1] > (b - a)[:, 1] * (c - a)[:, 0]).all()  # counterclockwise
 
 
 @pytest.mark.parametrize("make", [even, uneven, stretched])
