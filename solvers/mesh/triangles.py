@@ -156,13 +156,21 @@ def read_triangles(path: str | PathLike[str]) -> Mesh:
     table = place.reshape(-1, 3)
     edges, of_corner = edges_of_triangles(table)
     rim, tags = edges[boundary_of(edges, of_corner)], {}
-    for name, cells in file.cell_sets_dict.items():
-        if "line" in cells and not name.startswith("gmsh:"):
-            lines = renumbered[file.cells_dict["line"][cells["line"]]]
-            on_boundary = _edge_rows(rim, lines, len(used)) >= 0
-            if on_boundary.any():
-                tags[name] = lines[on_boundary]
+    for name, ends in _named_lines(file).items():
+        lines = renumbered[ends]
+        on_boundary = _edge_rows(rim, lines, len(used)) >= 0
+        if on_boundary.any():
+            tags[name] = lines[on_boundary]
     return triangles(points[used], table, tags)
+
+
+def _named_lines(file: Any) -> dict[str, Table]:
+    """Return the named lines of a file of meshio as pairs of points (n, 2): sets of cells, or groups of Gmsh 2.2."""
+    sets = {name: cells["line"] for name, cells in file.cell_sets_dict.items() if "line" in cells}
+    group = file.cell_data_dict.get("gmsh:physical", {}).get("line")
+    if group is not None:
+        sets |= {name: group == number for name, (number, dimension) in file.field_data.items() if dimension == 1}
+    return {name: file.cells_dict["line"][chosen] for name, chosen in sets.items() if not name.startswith("gmsh:")}
 
 
 def _check(points: Floats, corners: Table) -> None:

@@ -116,6 +116,23 @@ def test_triangles_are_read_from_a_file(tmp_path):
     assert mesh.volume == pytest.approx(np.pi**2, rel=1e-12)
 
 
+def test_named_lines_of_gmsh_are_tags_of_the_boundary(tmp_path):
+    """The groups of version 2.2 are numbers of the cells, with names in a table."""
+    meshio = need_module("meshio")
+    points, corners = square(6)
+    left, inside = np.stack([np.arange(6), np.arange(1, 7)], axis=1), np.array([[8, 9]])
+    cells = [("line", np.concatenate([left, inside])), ("triangle", corners)]
+    numbers = [np.array([1] * 6 + [3]), np.full(len(corners), 2)]
+    names = {"left": np.array([1, 1]), "body": np.array([2, 2]), "cut": np.array([3, 1])}
+    data = {"gmsh:physical": numbers, "gmsh:geometrical": numbers}
+    file = meshio.Mesh(np.column_stack([points, 0 * points[:, 0]]), cells, cell_data=data, field_data=names)
+    meshio.write(tmp_path / "square.msh", file, file_format="gmsh22")
+    mesh = read_triangles(tmp_path / "square.msh")
+    assert set(mesh.boundary_faces) == {"left", "boundary"}
+    assert (mesh.face_centers[mesh.boundary_faces["left"], 0] == 0).all()
+    assert mesh.face_areas[mesh.boundary_faces["left"]].sum() == pytest.approx(np.pi, rel=1e-12)
+
+
 @pytest.mark.parametrize("level", [2, 3, 4])
 def test_centers_of_an_icosphere_are_centroids(level):
     """The error is 0.2 % of a width after Lloyd's steps, and 4 % for a halved icosahedron."""
