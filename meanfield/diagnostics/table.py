@@ -183,8 +183,8 @@ def has_energy(case: Case) -> bool:
 def energy_beta(run: Run, case: Case) -> float:
     """Return the β of the factor 1/2β in the interaction energies of a run.
 
-    This β is that of the case, as the matrices are in the kernel. Older files, which lack the attribute, included
-    multiples of the identity in this β.
+    In files whose energy has the attribute ``factor``, this β excludes the scales of Q and K, which are in the kernel.
+    In older files this β includes them.
     """
     return case.beta_of_heads if FACTOR in run.attributes_of("energy") else case.beta_on_unit_sphere
 

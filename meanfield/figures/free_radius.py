@@ -97,9 +97,9 @@ def free_radius_height(run_data: RunData) -> float:
 
 
 def _heights(run_data: RunData, across: int = 2) -> list[float]:
-    """Return the height in inches of each part of the panels of a density over direction and radius.
+    """Return the heights in inches of the rows of panels: directions, radii and, for tokens in the plane, the plane.
 
-    ``across`` is the number of panels in a row.
+    ``across``, 1 or 2, is the number of panels side by side.
     """
     profiles = profiles_height(run_data) * (2 // across)
     return [sphere_height(run_data), profiles] if run_data.kind.shows_rings else [profiles, profiles, PLANE_HEIGHT]

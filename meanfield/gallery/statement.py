@@ -45,15 +45,19 @@ class Statement:
 
     @property
     def difference(self) -> float:
-        """Return |found − expected| / |expected|, absolute if zero is expected, with ``holds`` for a refuted number."""
+        """Return |found − expected| / |expected|, or |found| if the expected number is 0.
+
+        For a refuted number, ``holds`` is used instead of ``expected``.
+        """
         return _difference(self.found, self.expected if self.holds is None else self.holds)
 
     @property
     def verdict(self) -> str:
         """Return the verdict as text: "reproduced", "consistent with", "refuted by" or "off by" a relative difference.
 
-        Within the tolerance, a number is reproduced for a tolerance of at most 5 %, else consistent; it is refuted if
-        another number ``holds``.
+        A number is "off by" its difference if the difference exceeds the tolerance. Otherwise it is "refuted by" the
+        difference from ``holds`` if ``holds`` is given, "reproduced" if the tolerance is at most 5 %, and else
+        "consistent with".
         """
         if not self.difference <= self.tolerance:
             return f"off by {self.difference:.2g}"

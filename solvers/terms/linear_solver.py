@@ -98,9 +98,9 @@ class Axes:
 
 
 def _phase(factor: Floats) -> Any:
-    """Return the phase of a matrix a d + e·1 with a real matrix d, that of its largest entry off the diagonal: ± a/|a|.
+    """Return the phase ± a/|a| of a matrix a·D + e·1 with a real matrix D and complex numbers a and e; 1 if it is real.
 
-    The phase is 1 for a real matrix.
+    The phase is that of the largest entry off the diagonal.
     """
     rest = factor - np.diag(factor.diagonal())
     largest = rest.flat[np.abs(rest).argmax()]
@@ -108,7 +108,7 @@ def _phase(factor: Floats) -> Any:
 
 
 def _has_real_modes(factor: Floats) -> bool:
-    """Return whether a matrix is real, or a d + e·1 with a real matrix d."""
+    """Return whether a matrix is real, or a·D + e·1 with a real matrix D and complex numbers a and e."""
     if factor.dtype.kind != "c":
         return True
     turned = factor / _phase(factor)
@@ -117,7 +117,7 @@ def _has_real_modes(factor: Floats) -> bool:
 
 
 def _eigen(matrix: Floats) -> tuple[Floats, Floats]:
-    """Return the eigenvalues and real modes of a symmetric matrix, real or a d + e·1 with a real matrix d."""
+    """Return the eigenvalues and real eigenvectors of a symmetric matrix, real or a·D + e·1 (D real; a, e complex)."""
     if matrix.dtype.kind != "c":
         return np.linalg.eigh(matrix)
     phase = _phase(matrix)
@@ -138,7 +138,7 @@ def axes_of(mesh: Mesh, matrix: Any) -> Axes | None:
     """Return the diagonalization of M = ``matrix`` along the axes of a mesh with several axes.
 
     The result is None if an axis is too long, or if M is no sum of matrices of the axes, symmetric for the cell widths.
-    A complex matrix of an axis must be a d + e·1 with a real matrix d.
+    A complex matrix of an axis must be a·D + e·1 with a real matrix D and complex numbers a and e.
     """
     from scipy.sparse import csr_matrix, identity, kron
 

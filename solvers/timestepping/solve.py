@@ -209,6 +209,7 @@ class _StoredTimes:
             self.observers = (Observer(self._keep, Listed(given)),)
 
     def after_step(self, state: State) -> None:
+        """Store the state after a step, unless times are given."""
         if self._every:
             self._keep(state)
 
@@ -228,6 +229,7 @@ class _StoredTimes:
         self._u.append(state.values.copy())
 
     def arrays(self) -> tuple[Floats, Floats]:
+        """Return the stored times (n,) and fields (n, ...)."""
         return np.array(self._t), np.array(self._u)
 
 

@@ -49,7 +49,7 @@ class DensityRun:
         return np.asarray(areas / areas.sum())
 
     def _unit_vectors(self) -> Floats:
-        """Return unit vectors (cells, d) at the cell centers, for polar angles θ those of (0, …, sin θ, cos θ)."""
+        """Return unit vectors (cells, d) at the cell centers: (0, 0, sin θ, cos θ) for polar angles θ."""
         centers = self._run.cell_centers
         if centers.shape[1] > 1:
             return centers

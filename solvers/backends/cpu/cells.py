@@ -57,7 +57,7 @@ def masses_above(worker, workers, density, volumes, level, masses):
 
 @inline
 def _raising_factor(largest):
-    """Return a power of two that keeps the squares of numbers up to ``largest`` from underflow: 1 unless it is tiny."""
+    """Return a power of two by which to multiply numbers up to ``largest``, so that their squares do not underflow."""
     return RAISING_FACTOR if largest < TINY_COMPONENT else 1.0
 
 
