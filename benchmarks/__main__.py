@@ -11,6 +11,7 @@ from pathlib import Path
 from benchmarks import (
     accuracy,
     cost,
+    examples,
     gpu,
     layer,
     machine,
@@ -43,6 +44,7 @@ BENCHMARKS: dict[str, Callable[[], Iterable[Figure]]] = {
     "notebook": notebook.notebook,
     "peers": peers.peers,
     "texts": texts.texts,
+    "examples": examples.examples,
     "startup": startup.startup,
     "remaining": remaining.remaining,
     "samples": samples.samples,
@@ -56,6 +58,7 @@ BENCHMARKS: dict[str, Callable[[], Iterable[Figure]]] = {
 }
 RESULTS = Path(__file__).parent / "results"
 ALONE = {
+    "examples",
     "gpu",
     "gpu_over_cpu",
     "launches",
@@ -95,7 +98,11 @@ def main(argv: Sequence[str] | None = None) -> int:
         kept.parent.mkdir(parents=True, exist_ok=True)
         kept.write_text(text, encoding="utf-8")
     if options.page is not None:
-        table.update_page(options.page, json.loads(text))
+        results = json.loads(text)
+        rows = table.markdown(results)
+        if options.names == ["examples"]:
+            rows = f"{table.heading(results)}\n\n{examples.markdown(figures)}"
+        table.update_page(options.page, rows)
     if options.history is not None:
         table.add_to_history(options.history, json.loads(text), machine.commit())
     return 0

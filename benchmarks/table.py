@@ -36,21 +36,26 @@ def line(figure: Figure) -> str:
 
 def markdown(results: dict[str, Any]) -> str:
     """Return the Markdown table of the measured figures in ``results``, the content of :func:`to_json`."""
-    machine, versions = results["machine"], results["versions"]
     rows = [
         f"| {_escaped(figure.name)} | {_number(figure)} | {figure.target or figure.note} |"
         for figure in _shown(_figures(results))
     ]
     return "\n".join(
         [
-            f"On {results['date']}, {machine['cores']} cores of {machine['processor']}, "
-            f"{', '.join(f'{name} {version}' for name, version in versions.items())}:",
+            heading(results),
             "",
             "| quantity | measured | target |",
             "|---|---|---|",
             *rows,
         ]
     )
+
+
+def heading(results: dict[str, Any]) -> str:
+    """Return the line above a table: date, machine and versions of ``results``."""
+    machine, versions = results["machine"], results["versions"]
+    named = ", ".join(f"{name} {version}" for name, version in versions.items())
+    return f"On {results['date']}, {machine['cores']} cores of {machine['processor']}, {named}:"
 
 
 def to_json(figures: Iterable[Figure], date: str, machine: dict[str, Any], versions: dict[str, str]) -> str:
@@ -64,8 +69,8 @@ def to_json(figures: Iterable[Figure], date: str, machine: dict[str, Any], versi
     return json.dumps(content, indent=1, ensure_ascii=False) + "\n"
 
 
-def update_page(path: Path, results: dict[str, Any]) -> None:
-    """Replace the table of figures between the markers BEGIN and END of the page ``path``.
+def update_page(path: Path, rows: str) -> None:
+    """Replace the table between the markers BEGIN and END of the page ``path`` by ``rows``, Markdown.
 
     Raises ValueError unless each marker occurs once.
     """
@@ -74,7 +79,7 @@ def update_page(path: Path, results: dict[str, Any]) -> None:
         raise ValueError(f"{path}: expected the marks {BEGIN} and {END}, each once")
     before, _, rest = text.partition(BEGIN)
     _, _, after = rest.partition(END)
-    path.write_text(f"{before}{BEGIN}\n{markdown(results)}\n{END}{after}", encoding="utf-8")
+    path.write_text(f"{before}{BEGIN}\n{rows}\n{END}{after}", encoding="utf-8")
 
 
 def row_of_commit(results: dict[str, Any], commit: str) -> str:

@@ -341,7 +341,7 @@ def test_page_without_marks_is_refused(tmp_path):
     path = tmp_path / "performance.md"
     path.write_text("nothing here")
     with pytest.raises(ValueError, match="expected the marks"):
-        load("table").update_page(path, {})
+        load("table").update_page(path, "")
 
 
 def test_unknown_benchmark_is_refused(capsys):
@@ -483,6 +483,37 @@ def test_peers_that_are_absent_are_left_out(monkeypatch):
     assert value_of(figures.values(), "error of itself") == value_of(figures.values(), "heat", "error of solve")
     others = [figure for name, figure in figures.items() if name.endswith("over solve") and "itself" not in name]
     assert [figure.note for figure in others] == ["not installed"] * 4
+
+
+def test_examples_beside_absent_peers(monkeypatch):
+    """The table has a row for each example: with the reason where another package cannot solve it or is absent."""
+    for name in ("pde", "fipy"):
+        monkeypatch.setitem(sys.modules, name, None)
+    examples = load("examples")
+    assert set(examples.page()[1]) == {*examples.PY_PDE, *examples.NOT_POSSIBLE, "boundary layer"}
+    figures = list(examples.examples(("KPZ", "boundary layer", "drum")))
+    by_name(figures)
+    assert value_of(figures, "KPZ: error") < 1e-3
+    rows = examples.markdown(figures).splitlines()[2:]
+    ends = [row.split(" | ", 4)[4] for row in rows]
+    assert ends == [
+        f"{note} | – | – | – |" for note in ("py-pde is not installed", "FiPy is not installed", "no eigenvalues")
+    ]
+
+
+def test_an_example_by_another_package():
+    """The lines of the example compute the error of the other package, here a field that stays constant."""
+    examples = load("examples")
+    first, codes = examples.page()
+    ends = []
+
+    def still(equation, u0, t_span):
+        return SimpleNamespace(u=[u0])
+
+    ours = examples._ours(first, codes["KPZ"], ends)()
+    other = examples._run(first, codes["KPZ"], lambda names: {"solve": still})
+    assert ends == [1.0]
+    assert ours < 1e-3 < 0.5 < other
 
 
 def test_remaining_time_of_steady_cases():
