@@ -205,8 +205,8 @@ limit_options = (
     option("--seeds", "K", "number of seeds for each n, at least 3 (default: 8)", type=_integer(10**6), default=8),
     option("--jobs", "N", "number of processes on this machine (default: 1)", type=_integer(1024), default=1),
     option("--observables", "F,F,...", _OBSERVABLES, type=_names),
-    option("--intervals", "N", "number of intervals between output times (default: 10)", type=_integer(1000),
-           default=10),
+    option("--intervals", "N", "number of equal intervals of time, with output at their ends (default: 10)",
+           type=_integer(1000), default=10),
     option("--order", None, "order p of the Wasserstein distance (default: 1)", type=int, choices=(1, 2), default=1),
     option("--tolerance", "ANGLE", "distance up to which tokens follow the density (default: 1/sqrt(beta), at most"
            " 0.25)", type=_time),

@@ -245,7 +245,7 @@ class Attention:
 
     @property
     def takes_rows(self) -> bool:
-        """Return whether :meth:`of_rows` is faster than one density after the other: on the circle, by FFTs alone."""
+        """Return whether :meth:`of_rows` is faster than a loop over densities: where FFTs on the circle suffice."""
         zonal = all(isinstance(sums, ZonalSums) and not sums.has_components for sums in self.sums)
         return zonal and not self.normalization.is_two_sided
 

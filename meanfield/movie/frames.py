@@ -63,7 +63,7 @@ class Frames:
 def _write_heading(figure: Figure, run_data: RunData) -> float:
     """Write the heading of a movie and return the height of the clock, as a fraction of the page.
 
-    The remaining space above the picture is distributed.
+    The remaining height above the picture is divided equally: above the heading, below it, and below the clock.
     """
     lines = heading(run_data)
     room = (MAP_TOP - CLOCK_HEIGHT - LINE_HEIGHT * len(lines)) / 3

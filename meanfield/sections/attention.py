@@ -183,7 +183,7 @@ class FeedForward(Section, frozen=True):
         "inner": Key("U, width×d", [[1.0, 0.0], [0.0, 1.0]]),
         "bias": Key("b, one number for each row of U", [0.0, 0.1]),
         "outer": Key("W, d×width", [[1.0, 0.0], [0.0, 1.0]]),
-        "width": Key("number of rows of random U, b and W, instead of given ones", 16),
+        "width": Key("number of rows of U and b, and of columns of W, if these are drawn at random", 16),
         "strength": Key("factor of W", 0.3),
         "seed": Key("seed of random U, b and W", 1),
     }

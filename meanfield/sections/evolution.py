@@ -103,7 +103,8 @@ class Time(Section, frozen=True):
         "method": Key("SSP Runge–Kutta, adaptive of order 8 (particles), or explicit layers", "ssprk3"),
         "tolerance": Key("relative error of an adaptive step", 1e-9),
         "cfl": Key(
-            "largest fraction of a cell's mass that leaves it in a step; 0.9, or 0.5 with noise and for particles",
+            "largest fraction of a cell's mass that leaves it in a step (0.9, or 0.5 with noise);"
+            " particles: step × fastest rate (0.5)",
             0.9,
         ),
         "layers": Key("number of layers, with method = 'layers'", 12),
@@ -144,6 +145,12 @@ class Handover(Section, frozen=True):
     again: Positive = 10.0
 
     about: ClassVar = {
-        "spread": Key("largest distance to the center of a cluster, in cells (particles: in 1e-4 rad)", 1.0),
-        "again": Key("delay of a second handover, in units of the time to move 1 rad", 10.0),
+        "spread": Key(
+            "largest standard deviation of a cluster in cells; particles: largest distance to its center in 1e-4 rad",
+            1.0,
+        ),
+        "again": Key(
+            "delay of a second handover, which estimates the error; unit: time for 1 rad at the largest speed",
+            10.0,
+        ),
     }

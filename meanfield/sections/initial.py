@@ -80,9 +80,9 @@ class Uniform(SampledDensity, frozen=True, kw_only=True, tag_field="kind", tag="
 
 
 class Perturbed(SampledDensity, frozen=True, kw_only=True, tag_field="kind", tag="perturbed"):
-    """Density ρ̄·e^{amplitude·g}: g is random, of unit variance, with equal power in degrees 1 to ``degrees``.
+    """Density ρ̄·e^{a·g}, axisymmetric ρ̄(ag + √(1 + a²g²)), with a = ``amplitude`` and g random of unit variance.
 
-    The density is normalized.
+    g has equal power in degrees 1 to ``degrees``. The density is normalized.
     """
 
     amplitude: Positive = 0.01  # small, so that the linear growth about the uniform density is visible
@@ -310,7 +310,7 @@ class Interval(InitialKind, frozen=True, kw_only=True, tag_field="kind", tag="in
 
 
 class Array(InitialKind, frozen=True, kw_only=True, tag_field="kind", tag="array"):
-    """Density as a number ≥ 0 for each cell, normalized, in a .npy file or the dataset ``dataset`` of an .h5 file.
+    """Unnormalized density, a number ≥ 0 for each cell, in a .npy file or the dataset ``dataset`` of an .h5 file.
 
     With a causal mask the shape is (cells,), the same for all labels, or (labels, cells).
     """
@@ -328,7 +328,7 @@ class Array(InitialKind, frozen=True, kw_only=True, tag_field="kind", tag="array
 
 
 class Values(InitialKind, frozen=True, kw_only=True, tag_field="kind", tag="values"):
-    """Density as a number ≥ 0 for each cell, in the case itself, normalized. With a causal mask: for all labels."""
+    """Unnormalized density, a number ≥ 0 for each cell, in the case itself. With a causal mask: for all labels."""
 
     density: Annotated[tuple[NotNegative, ...], Meta(min_length=1)]
 

@@ -91,7 +91,7 @@ class StationaryDensity:
     root        √(f w), w the quadrature weights
     inner       φ'(Z), where log f = v/(βκ) φ(Z) + const
     log_slope   derivative of log f by z = ⟨x, e⟩
-    defect      error of the nodes and of f, see `_defect`
+    defect      numerical error of the quadrature and of f, see `_defect`
     """
 
     def __init__(self, equilibria: Equilibria, masses: Floats, noise: float) -> None:
@@ -120,9 +120,9 @@ class StationaryDensity:
         return matrix, self.root / np.sqrt(self.inner)
 
     def _defect(self) -> float:
-        """Return the error |Kg − g|/|g| of the nodes and of the density f, by a rotation g of the axis; 0 if uniform.
+        """Return the numerical error |Kg − g|/|g| for the rotation g of the axis, or 0 for a uniform density.
 
-        K is that of :meth:`operator`, for which exactly K g = g.
+        Exactly, K g = g for the operator K of :meth:`operator`. The error is that of the quadrature and of the density.
         """
         rotation = self.neutral(1)
         if rotation is None:

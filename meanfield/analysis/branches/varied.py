@@ -92,7 +92,10 @@ class BetaParameter:
         return _equilibria(self.dimension, p, self.normalization, self.value, self.nodes)
 
     def critical(self, degree: int) -> float:
-        """Return the β nearest to ``near`` at which a degree is neutral; raise ValueError if none is found."""
+        """Return the β at which a degree is neutral; raise ValueError if there is none.
+
+        Of several, the β with the smallest |log(β/near)| is returned, where ``near`` is the attribute.
+        """
         from scipy.optimize import brentq
 
         def excess(beta: float) -> float:

@@ -3,7 +3,7 @@
     ∂ₜp + ∂_θ(p v[p]) = κ ∂_θ(∂_θ p − (d − 2) cot θ p)
 
 p(θ) is the distribution of the polar angle, per radian, Σ p_i Δθ_i = 1: a density with respect to surface area would
-exceed 10^{4875} for d = 4096. The uniform density is p̄ ∝ sin^{d−2} θ.
+exceed 10^{4872} for d = 4096. The uniform density is p̄ ∝ sin^{d−2} θ.
 """
 
 from __future__ import annotations

@@ -115,7 +115,8 @@ def maps_of(network: TokenNetwork, inputs: torch.Tensor) -> Floats:
 def _compare_maps(subjects: Subjects, inputs: torch.Tensor) -> Floats:
     """Return cosine and divergence of attention maps, (measure, map, state, pair, seed, layer).
 
-    A pair is the Transformer and the PDE network, its shuffled maps, uniform maps, or another seed.
+    A pair is the Transformer and one of four others: the PDE network, the PDE network with shuffled maps, uniform maps,
+    or a Transformer of another seed.
     """
     rows = []
     for state in range(len(STATES)):
@@ -140,8 +141,8 @@ def _compare_layers(p: Floats, q: Floats) -> Floats:
 def _compare_scaled_maps(subjects: Subjects, inputs: torch.Tensor) -> Floats:
     """Return cosine and divergence of attention maps of untrained networks with scaled logits.
 
-    The array is (measure, pair, scale, seed). A pair is the Transformer and the PDE network, or uniform maps. The maps
-    are means over heads, the measures means over layers and examples.
+    The array is (measure, pair, scale, seed). Pair 0 is the Transformer and the PDE network; pair 1 is the Transformer
+    and uniform maps. The maps are means over heads, the measures means over layers and examples.
     """
     found = np.empty((2, 2, len(SCALES), len(subjects.seeds)))
     for k, scale in enumerate(SCALES):

@@ -75,7 +75,7 @@ class DensityIntegrator:
 
 
 class OneDensity:
-    """Equation of a single density behind the interface `Densities` for many densities, with one row."""
+    """Equation of a single density with the interface `Densities`: all arrays have one row."""
 
     def __init__(self, equation: Equation, stepper: Stepper, moments: Moments) -> None:
         self._equation, self._stepper, self._moments = equation, stepper, moments
@@ -92,6 +92,7 @@ class OneDensity:
         return self._stepper.step(self._equation, state, float(lengths[0]), tuple(array[0] for array in work))
 
     def end_moments(self, times: Floats, values: Floats, rate: Floats) -> EndMoments:
+        """Return the moments of the density and of its rates of change, see :meth:`Densities.end_moments`."""
         rates = rates_of(self._equation, float(times[0]), values[0], rate[0])
         return EndMoments(*(moments[None] for moments in self._moments(values[0], *rates)))
 
