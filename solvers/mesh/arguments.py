@@ -7,7 +7,7 @@ from typing import Any
 
 import numpy as np
 
-MAX_FACES = (2**31 - 1) // 2  # each face has two sides, and sides are numbered by 32-bit integers
+MAX_FACES = 3 * 10**8  # 10⁸ cells of a box; a circle of so many takes 30 GB. Sides have numbers of 32 bits
 
 
 def check_count(name: str, value: Any, minimum: int, maximum: int | None = None) -> None:
@@ -20,19 +20,17 @@ def check_count(name: str, value: Any, minimum: int, maximum: int | None = None)
 
 
 def check_sides(name: str, value: Any, faces: int) -> None:
-    """Raise ValueError for a mesh of so many ``faces`` that 32-bit integers cannot number their sides.
+    """Raise ValueError for a mesh of more ``faces`` than MAX_FACES.
 
     name, value   argument that causes this number of faces, for the message
     The check precedes the allocation of arrays.
     """
     if faces > MAX_FACES:
-        raise ValueError(
-            f"{name} = {value}: expected a mesh of at most {MAX_FACES} faces, since sides have numbers of 32 bits"
-        )
+        raise ValueError(f"{name} = {value}: expected a mesh of at most {MAX_FACES} faces")
 
 
 def check_product(name: str, cells: Any) -> None:
-    """Raise ValueError for a box or torus with so many ``cells`` along its axes that sides exceed 32-bit numbers.
+    """Raise ValueError for a box or torus with so many ``cells`` along its axes that it has more than MAX_FACES faces.
 
     name   name of the argument for the message
     Such a mesh has at least one face per cell. Entries of other types are left to later checks.

@@ -239,25 +239,23 @@ def test_a_graded_triangulation_with_a_hole_is_taken():
 @pytest.mark.parametrize(
     "build",
     [
-        lambda: circle(10**12),
+        lambda: circle(10**9),
         lambda: sphere(10**9),
-        lambda: sphere(19840),
+        lambda: sphere(12_300),
         lambda: interval(0.0, 1.0, 10**12),
         lambda: line(10**12, 1.0, 1.0),
         lambda: polar(10**12, 3),
         lambda: axisymmetric(3, 10**12),
         lambda: radial(3, 0.0, 1.0, 10**12),
-        lambda: torus((50_000, 50_000)),
+        lambda: torus((13_000, 13_000)),
         lambda: torus((10**6, 10**7)),
-        lambda: box((30_000, 30_000), (1.0, 1.0)),
+        lambda: box((13_000, 13_000), (1.0, 1.0)),
     ],
 )
-def test_more_sides_than_32_bits_number_are_refused_before_they_are_made(build):
-    """The memory stays below the 4 GB that an array of these meshes takes at least."""
+def test_meshes_of_too_many_faces_are_refused_before_they_are_made(build):
+    """The memory stays below that of one array of these meshes."""
     tracemalloc.start()
-    with pytest.raises(
-        ValueError, match="expected a mesh of at most 1073741823 faces, since sides have numbers of 32 bits"
-    ):
+    with pytest.raises(ValueError, match="expected a mesh of at most 300000000 faces"):
         build()
     most = tracemalloc.get_traced_memory()[1]
     tracemalloc.stop()
