@@ -172,7 +172,7 @@ export_options = (
 tokens = option(
     "--tokens",
     "N",
-    "also predict the time at which N uniform tokens break the symmetry (default: none)",
+    "also predict the time at which N uniform tokens leave the uniform density (default: none)",
     type=_integer(10**9),
 )
 _degree = _integer(MAX_DEGREE, "an integer")

@@ -179,7 +179,7 @@ COMMANDS = {
     "ablate": (
         study("ablate", "ablation"),
         "find the parts of a model that prevent the collapse of its tokens to one direction; compare with random and "
-        "rotated weights",
+        "rotated attention matrices",
         f"MODEL [--texts FOLDER] [--without PARTS ...] [--seeds N] [--drop special,first] {_FILES}",
         (add.model, add.texts, *add.ablate_options, add.drop("measured"), *add.of_study("ablation")),
     ),
@@ -188,8 +188,8 @@ COMMANDS = {
         "compute the distribution of the cosines of pairs of tokens after each layer of a model with repeated layers",
         f"MODEL [--repeat N] [--text FILE|-] [--seed N] [--drop special,first] {_FILES}",
         (
-            add.model, add.text, add.repeat(4), add.seed("of random and rotated weights"), add.drop("measured"),
-            *add.of_study("histogram"),
+            add.model, add.text, add.repeat(4), add.seed("of random and rotated attention matrices"),
+            add.drop("measured"), *add.of_study("histogram"),
         ),
     ),
     "reference": (

@@ -76,13 +76,13 @@ case_options = (
     repeat(1),
     option("--without", "PARTS", "parts to leave out, such as network,biases (default: none)", default=""),
     option("--weights", None, _WEIGHTS, choices=("trained", "random", "rotated"), default="trained"),
-    seed("of random or rotated weights"),
+    seed("of random or rotated attention matrices"),
     option("-o/--output", "FOLDER", "folder to write (default: the model's name with -case, in this folder)"),
     overwrite("the case in FOLDER"),
 )
 ablate_options = (
     option("--without", "PARTS", _PARTS, action="append"),
-    number("seeds", 3, "number of models with random weights, and of models with rotated weights"),
+    number("seeds", 3, "number of models with random attention matrices, and of models with rotated ones"),
 )
 fit_options = (
     number("held", 3, "number of texts held out at a time; each text is held out once"),

@@ -138,7 +138,7 @@ class Domain(Section, frozen=True, kw_only=True, tag_field="manifold"):
 
     @property
     def cells_across(self) -> int:
-        """Return the resolution, or the smallest default before the default of a case is filled in."""
+        """Return the resolution; where a case does not set it yet, the smallest default resolution of the domain."""
         return self.resolution or self.default_resolution.of_width(1.0)
 
     @property

@@ -1,4 +1,4 @@
-"""Evolution of an equation in time by a stepper, with Strang splitting around its stiff term."""
+"""Evolution of an equation in time by a stepper, between half steps of its stiff term (Strang splitting)."""
 
 from __future__ import annotations
 
@@ -244,7 +244,7 @@ def evolve(
     rtol: float | None = 1e-4,
     atol: float = 1e-8,
 ) -> State:
-    """Advance ``state`` in place to ``until`` with Strang splitting around the stiff term, and return the state.
+    """Advance ``state`` in place to ``until`` between half steps of the stiff term, and return the state.
 
         error of a step ≤ atol + rtol (|change in the step| + |values − mean|/100 + 3·10⁴ |D|)
 

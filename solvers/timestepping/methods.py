@@ -141,8 +141,8 @@ METHODS: dict[str, Make] = {
 """Time integration methods by name, for the argument ``method`` of :func:`~solvers.solve`.
 
 - ``"euler"``, ``"ssprk2"``, ``"ssprk3"``: orders 1 to 3, explicit and strong-stability-preserving, for densities ≥ 0.
-  Strang splitting around the stiff term limits the order to 2. Where the stiff term and a source are in balance,
-  additive methods need far fewer steps.
+  Strang splitting, with half steps of the stiff term around a step of the other terms, limits the order to 2. Where
+  the stiff term and a source are in balance, additive methods need far fewer steps.
 - ``"ssp3"``: order 3, explicit and strong-stability-preserving, for fluxes with limiters.
 - ``"dopri5"``, ``"dop853"``: orders 5 and 8, explicit, for smooth terms.
 - ``"ars2"``, ``"ark3"``, ``"ark4"``: orders 2 to 4, additive, with an implicit stiff term beside explicit ones, without

@@ -332,15 +332,15 @@ def zonal_operator(mesh: Mesh, value: Floats, gradient: Floats, radial: Floats |
     value = as_floats("value", value)
     if value.ndim != 1 or not len(value):
         raise ValueError(f"value of shape {value.shape}: expected (degrees,), at least one")
-    gradient = _as_value("gradient", gradient, value)
-    radial = None if radial is None else _as_value("radial", radial, value)
+    gradient = _as_multipliers("gradient", gradient, value)
+    radial = None if radial is None else _as_multipliers("radial", radial, value)
     return _OPERATORS[mesh.manifold](mesh, value, gradient, radial)
 
 
-def _as_value(name: str, multipliers: Floats, value: Floats) -> Floats:
-    """Return an argument's multipliers as floating-point numbers; ``name`` is the argument's name in messages.
+def _as_multipliers(name: str, multipliers: Floats, value: Floats) -> Floats:
+    """Return the multipliers of a derivative as floating-point numbers, as many as the multipliers ``value``.
 
-    Raises ValueError unless there are as many multipliers as in ``value``.
+    Raises ValueError for another number; ``name`` is the name of the argument in the message.
     """
     found: Floats = as_floats(name, multipliers)
     if found.shape != value.shape:

@@ -91,9 +91,9 @@ def _describe_state(found: SweepResults) -> str:
 
 
 def axes_of_sweep(found: SweepResults) -> SweepAxes:
-    """Return the axes and the scalar for the figure of a sweep, as its file states or completed from the varying keys.
+    """Return the axes and the scalar for the figure of a sweep: those that its file names, else keys that vary.
 
-    Raises FileError for time without a y key.
+    Raises FileError if the x axis is time and no key is left for the y axis.
     """
     requested = found.figure
     varying = [key for key, values in found.parameters.items() if len(set(values.tolist())) > 1]

@@ -216,8 +216,8 @@ def redo_sums(lost, occupied, count, targets, sources, weights, sums, by):
     holds s (n,), Z (n,) and N (n, d).
 
     occupied, count   :func:`true_indices` of the weights, which are positive there
-    targets       function of places (k,) or a slice that returns b (k, d), d = 2 or 3
-    by            unused on a device, which sums all pairs without a transfer of their number
+    targets       function of indices (k,) or of a slice that returns b (k, d), d = 2 or 3
+    by            function for the sums on the CPU; unused here, where the number of lost targets stays on the device
     """
     beside = empty(_SHARES), empty(_SHARES), empty((_SHARES, sources.shape[1]))
     shape, lost_indices = (_SHARES // THREADS, THREADS), true_indices(lost)

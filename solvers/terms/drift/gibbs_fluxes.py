@@ -41,8 +41,8 @@ class WideFluxes:
     def at(self, V: Floats) -> tuple[Any, Floats]:
         """Return the fluxes in a potential as a sparse matrix (faces, cells), and their weight (faces,) from 0 to 1.
 
-        V is the potential over D (cells,). The weight is 1 where V differs little from its value at the face in all
-        cells of the flux, and 0 where the largest difference is above Q_NONE: two-point fluxes have the rest of the
+        V is the potential divided by D (cells,). The weight is 1 where V differs from its value at the face by at most
+        Q_FULL in all cells of the flux, and 0 where a difference exceeds Q_NONE. Two-point fluxes have the remaining
         weight.
         """
         exponent = V[self._cells] - (self._mean @ V)[self._faces]
