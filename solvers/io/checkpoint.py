@@ -202,17 +202,22 @@ def pack(arrays: Mapping[str, NDArray[Any]], scalars: Mapping[str, Scalar], sequ
     return MAGIC + hashlib.sha256(payload).digest() + payload
 
 
-def require_scalars(path: Path, scalars: Mapping[str, Scalar], floats: Sequence[str], counts: Sequence[str]) -> None:
+def require_scalars(
+    path: Path, scalars: Mapping[str, Scalar], floats: Sequence[str], counts: Sequence[str], signed: Sequence[str] = ()
+) -> None:
     """Raise FileError unless a checkpoint of the file ``path`` has valid numbers of all these names in ``scalars``.
 
     floats   names of finite numbers ≥ 0
     counts   names of whole numbers ≥ 0
+    signed   names of finite numbers of any sign
     """
-    for name in (*floats, *counts):
+    for name in (*floats, *counts, *signed):
         value = scalars.get(name)
         is_count = type(value) is int and 0 <= value < 2**63
-        if not is_count and (name in counts or not (type(value) is float and 0 <= value < math.inf)):
-            expected = "a whole number >= 0" if name in counts else "a finite number >= 0"
+        is_float = type(value) is float and math.isfinite(value) and (value >= 0 or name in signed)
+        if not is_count and (name in counts or not is_float):
+            expected = "a whole number" if name in counts else "a finite number"
+            expected += "" if name in signed else " >= 0"
             raise FileError(f"{path}: damaged: its checkpoint has {name} = {value!r:.40}, expected {expected}")
 
 

@@ -222,8 +222,7 @@ def _require_state(run: Run, arrays: Mapping[str, Floats], scalars: Mapping[str,
     arrays    arrays of the checkpoint by name
     scalars   scalars of the checkpoint by name
     """
-    sizes = {name: abs(value) if name == "time" and type(value) is float else value for name, value in scalars.items()}
-    require_scalars(run.path, sizes, ("time", "dt"), ("steps",))  # a time may be negative
+    require_scalars(run.path, scalars, ("dt",), ("steps",), signed=("time",))
     expected = (len(run.fields), run.cells) if len(run.fields) > 1 else (run.cells,)
     shapes = {name: values.shape for name, values in arrays.items() if not name.startswith(METHOD)}
     if shapes != {"values": expected}:
