@@ -166,9 +166,9 @@ def restart(path: str | Path) -> State:
 
     The state is that of the last checkpoint of :func:`~solvers.solve`. Snapshots after it are computed again if the
     file is continued. With the state in place of u0, and all other arguments as before, ``solve`` returns the bits of
-    an uninterrupted run with any method of :data:`~solvers.METHODS`, and writes the same snapshots. Another end t1
-    changes the steps, so that the solution agrees to the tolerance. So it does if the run has ended within a step, as
-    by an event or by an observer with method "dop853".
+    an uninterrupted run with the same recorder, with any method of :data:`~solvers.METHODS`, and writes the same
+    snapshots. Another end t1, or a run without the recorder, has other steps, so that the solution agrees to the
+    tolerance. So it does if the run has ended within a step, as by an event or by an observer with method "dop853".
 
     A file without such a checkpoint, as with ``checkpoint=math.inf``, is continued from its last snapshot. Its first
     steps are small.

@@ -54,7 +54,7 @@ def solve(
         Field at t0, which is copied. An equation without a mesh takes an array of any shape. Complex numbers, or a term
         with complex coefficients, make the fields complex. A :class:`~solvers.State` of a callback or of
         :func:`~solvers.restart` continues its run from its time, which is before t1. The solution is bitwise equal to
-        that of an uninterrupted run if all other arguments, ``t_span`` too, are those of that run.
+        that of an uninterrupted run if all other arguments, ``t_span`` and recorders too, are those of that run.
     t_span : tuple of float
         Times (t0, t1) with t0 < t1.
     times : sequence of float, optional
