@@ -66,7 +66,7 @@ class Tangent:
         return self.__mul__(np.log(base)).through(np.exp, np.exp)
 
     def through(self, function: Callable[[Any], Any], slope: Callable[[Any], Any]) -> Tangent:
-        """Return a function of the expression, from the function and its derivative ``slope``."""
+        """Return f(a) and its derivative by the chain rule: a is this expression, f ``function``, and f′ ``slope``."""
         return Tangent(function(self.value), self._scaled(slope(self.value)))
 
     def after(self, matrix: Any) -> Tangent:

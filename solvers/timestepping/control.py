@@ -39,7 +39,7 @@ class Proposal(NamedTuple):
 
     @property
     def numbers(self) -> dict[str, float]:
-        """Return both numbers of the proposal for one step by their names."""
+        """Return the length of the next step as "step", and the error of the last step as "error"."""
         return {"step": float(self.step), "error": float(self.error)}
 
 

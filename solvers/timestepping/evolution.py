@@ -244,13 +244,15 @@ def evolve(
     rtol: float | None = 1e-4,
     atol: float = 1e-8,
 ) -> State:
-    """Advance ``state`` in place to ``until`` between half steps of the stiff term, and return the state.
+    """Advance ``state`` in place to the time ``until`` by Strang splitting, and return the state.
+
+    Each step of the explicit terms is between two half steps of the stiff term.
 
         error of a step ≤ atol + rtol (|change in the step| + |values − mean|/100 + 3·10⁴ |D|)
 
-    in root mean squares. D is the change by numerical diffusion, if all terms have that and there is no stiff one.
-    Without it, the errors of all steps add up to about rtol times the path length of the state, independent of a steady
-    part.
+    in root mean squares. D is the change by numerical diffusion if each term has one and no term is stiff, else 0. If
+    D = 0, the sum of the errors of all steps is about rtol times the sum of the changes in the steps. A part of the
+    state that does not change does not affect this sum.
     A step is compared with two half steps, whose result is kept; a step with a larger error is repeated with a shorter
     length. An error that does not decrease with the step, as by limiters, is not temporal and is accepted. Where the
     stiff term cancels the explicit ones, a step is also so short that the explicit terms change the state by less than

@@ -277,10 +277,10 @@ class RingFFTs:
         return values, components, radial
 
     def _synthesize_blocks(self, re: Floats, im: Floats, outputs: Outputs) -> Iterator[tuple[slice, list[Floats]]]:
-        """Yield the cells (a slice) of each block of rings, and the values of each output function in these cells.
+        """Yield the cells (a slice) of each block of rings, and the values of each function in these cells.
 
-        Functions have the azimuthal modes ``re`` and ``im`` (sets, degree + 1, rings). An output is a pair: whether to
-        take ∂/∂φ, and a factor (rings,).
+        Function k has the azimuthal modes ``re[k]`` and ``im[k]`` (degree + 1, rings). The pair ``outputs[k]`` states
+        whether to take ∂/∂φ of the function, and a factor (rings,).
         """
         host, number = host_backend(), np.result_type(self.mesh.volumes.dtype, np.complex64)
         for block in self._blocks:

@@ -97,5 +97,8 @@ class OneDensity:
         return EndMoments(*(moments[None] for moments in self._moments(values[0], *rates)))
 
     def norms(self, moments: Numbers, ends: Numbers) -> Floats:
-        """Return two norms (1, 2) of moments of one density, see :meth:`Densities.norms`."""
+        """Return the norms (1, 2) of the moments of degree 1 and of all higher degrees of one density.
+
+        ``ends`` are the moments at the end of the step, see :meth:`Densities.norms`.
+        """
         return self._moments.norms(moments[0], ends[0])[None]
