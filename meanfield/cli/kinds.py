@@ -78,5 +78,5 @@ WORDS = {
     "case": "a case; solve it with: meanfield run {0}",
     "sweep": "a sweep; solve it with: meanfield sweep {0}",
     "run": "a run's file; plot it with: meanfield plot {0}, resume it with: meanfield resume {0}",
-    "index": "the index of a sweep; plot it with: meanfield plot {0}, or meanfield info {0}",
+    "index": "the index of a sweep; plot it with: meanfield plot {0}, describe it with: meanfield info {0}",
 }

@@ -150,7 +150,12 @@ figure_output = (
     option(
         "--style", None, "style of the figure (default: screen)", choices=("paper", "screen", "dark"), default="screen"
     ),
-    option("--times", "T,...", "at most six times to draw (default: chosen by the changes of the state)", type=_times),
+    option(
+        "--times",
+        "T,...",
+        "times of the snapshots to draw, at most six (default: chosen by the changes of the state)",
+        type=_times,
+    ),
     flag("--no-title", "draw no title and no parameters of the run above the figure (default: draw both)"),
     flag("--no-caption", "draw no explanations below the pictures (default: draw them)"),
 )

@@ -33,7 +33,7 @@ COMMANDS: dict[str, Command] = {
     ),
     "plot": (
         file_commands.plot,
-        "draw snapshots and diagnostics over time, a sweep, or an experiment",
+        "draw a run (snapshots, and diagnostics over time), a sweep, an experiment or a recorded solution",
         "FILE.h5 [-o FIGURE.png] [--panels NAME,...] [--size WxH] [--dpi N] [--cmap NAME] [--style paper|screen|dark] "
         f"[--times T,...] [--no-title] [--no-caption] {_OWN}",
         (options.drawn_file, options.components, *options.figure_output),

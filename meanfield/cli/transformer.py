@@ -203,7 +203,7 @@ COMMANDS = {
         "compare prompts in a model and in its mean-field dynamics: distances, entropy, clusters, the next token",
         f"MODEL [--prompts FILE|-] [--repeat N] [--seed N] [--drop special,first] {_FILES}",
         (
-            add.model, add.prompts, add.repeat(1), add.seed("of random weights"), add.drop("measured"),
+            add.model, add.prompts, add.repeat(1), add.seed("of random attention matrices"), add.drop("measured"),
             *add.of_study("prompts"),
         ),
     ),

@@ -69,10 +69,18 @@ _WEIGHTS = (
     "attention matrices: trained, random with the same norms, or rotated with the same singular values"
     " (default: trained)"
 )
-_PARTS = "parts to leave out together, such as network,biases; repeatable (default: each part by itself)"
+_PARTS = (
+    "parts to leave out together, such as network,biases; repeatable (default: network, biases, gains and attention,"
+    " each by itself, and network,biases,gains)"
+)
 case_options = (
     flag("--mean-field", "write only the attention of the model, as mean-field dynamics on a sphere"),
-    option("--layer", "K", "with --mean-field: layer whose attention all layers use (default: each its own)", type=int),
+    option(
+        "--layer",
+        "K",
+        "with --mean-field: layer whose attention all layers use (default: each layer its own)",
+        type=int,
+    ),
     repeat(1),
     option("--without", "PARTS", "parts to leave out, such as network,biases (default: none)", default=""),
     option("--weights", None, _WEIGHTS, choices=("trained", "random", "rotated"), default="trained"),
@@ -102,7 +110,8 @@ experiment_options = (
     option(
         "--vary",
         "KEY=VALUE,...",
-        "axis of the grid of stabilizers, such as training.rate=0.001,0.01; repeatable",
+        "axis of the grid of stabilizers, such as training.rate=0.001,0.01; repeatable (default: residual, layer norm,"
+        " layers and rate)",
         action="append",
         default=[],
     ),
