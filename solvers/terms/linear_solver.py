@@ -32,6 +32,11 @@ class ShiftedSolver:
         full.sort_indices()
         self._matrix, self._cached = full, lru_cache(maxsize=3)(self._factorize)
 
+    @property
+    def is_diagonalized(self) -> bool:
+        """Return whether M is diagonalized along the axes of the mesh, so that any steps dt cost the same."""
+        return self._axes is not None
+
     def solve(self, right: Floats, step: float) -> Floats:
         """Return the solution x (cells,) of (1 − step M) x = ``right``."""
         if self._axes is not None:

@@ -16,6 +16,7 @@ from .term import Step
 ITERATIONS = 3  # of the power method; the same first vector each time makes a resumed run identical
 DIFFERENCE = 1e-7  # relative to the state, for a directional derivative
 REPEATED = 1e-6  # relative difference of two evaluations at the same state, above rounding also in float32
+LOCAL = 1e-3  # relative difference of derivatives in two directions: larger where cells depend on each other
 MARGIN = 1.3  # factor of the estimated rate, which iterations approach from below
 
 
@@ -71,13 +72,37 @@ class Source:
             check_unchanged(self._name, values, before)
             check_finite(self._name, rate)
             self._check_repeated(rate, self._evaluate(time, values))
-        self._rate = rate
+        self._rate, self._at = rate, (time, values)
         fastest = self._fastest(time, values) if self.fastest is None else self.fastest
         return 1.0 / fastest if fastest > 0 else np.inf
 
     def rate(self, dt: float, rate: Floats) -> None:
         """Add f(t, u), with the time and the state u last given to ``prepare``, to the array ``rate``."""
         rate += self._rate
+
+    def jacobian(self, fields: int) -> list[Any]:
+        """Return one diagonal matrix (cells, cells) for each real field: the derivative of its rate by the field.
+
+        The derivatives are difference quotients at the prepared state. The list is empty if the rate in a cell also
+        depends on u in other cells.
+        """
+        from scipy.sparse import diags
+
+        time, values = self._at
+        rows, base = values.reshape(fields, -1), self._rate.reshape(fields, -1)
+        signs, found = _signs(values.shape).reshape(fields, -1), []
+        size = DIFFERENCE * (1.0 + float(np.abs(values).max()))
+        for k in range(fields if values.dtype.kind == "f" else 0):
+            slopes = []
+            for direction in (signs[k], np.ones_like(rows[k])):
+                moved = rows.copy()
+                moved[k] += size * direction
+                rate = self._evaluate(time, moved.reshape(values.shape)).reshape(rows.shape)
+                slopes.append((rate[k] - base[k]) / (moved[k] - rows[k]))
+            if not np.abs(slopes[0] - slopes[1]).max() <= LOCAL * np.abs(slopes[0]).max():
+                return []
+            found.append(diags(slopes[0]))
+        return found
 
     def _check_repeated(self, rate: Floats, again: Floats) -> None:
         """Raise ValueError unless two evaluations of f at the same time and state are equal to rounding."""

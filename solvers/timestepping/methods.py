@@ -148,7 +148,8 @@ METHODS: dict[str, Make] = {
 - ``"ars2"``, ``"ark3"``, ``"ark4"``: orders 2 to 4, additive, with an implicit stiff term beside explicit ones, without
   the error of splitting at steady states.
 - ``"rkl2"``: order 2, super-time-stepping, for diffusion without linear solves.
-- ``"implicit"``: order 4, for stiff terms alone or nonlinear ones, by Newton's iteration with preconditioned GMRES.
+- ``"implicit"``: order 4, for stiff terms alone or nonlinear ones, by Newton's iteration with factors of the terms'
+  matrices, by GMRES where these do not suffice.
 - ``"exponential"``: exact in time for linear equations, else order 2.
 - ``"symplectic"``: order 4, explicit, for ∂ₜq = g(t, p) and ∂ₜp = f(t, q) such as wave equations, where u has
   the rows q and then p. The energy does not drift.

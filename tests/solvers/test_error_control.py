@@ -139,6 +139,20 @@ def test_newton_s_iteration_of_a_linear_equation_takes_one_solve_and_one_to_see_
     assert len(calls) < 4 * cells
 
 
+def test_a_reaction_in_each_cell_is_part_of_the_factorization():
+    """Diffusion and −1000 (u + u³/10) − t: Newton's iteration needs no Krylov space, each product of which calls f."""
+    mesh, calls = interval(0.0, 1.0, 40), []
+    term, start = Diffusion(mesh, 1.0), np.cos(3 * mesh.centers[:, 0])
+    matrix, step, values = term.jacobian(1)[0].toarray(), 0.1, start
+    problem = SemiDiscrete(Equation(mesh, [term, lambda t, u: calls.append(0) or -1000 * (u + u**3 / 10) - t]))
+    found = problem.solve_full(2.0, start, step, 1e-6, 0 * start)
+    for _ in range(50):
+        residual = values - step * (matrix @ values - 1000 * (values + values**3 / 10) - 2.0) - start
+        values = values - np.linalg.solve(np.eye(40) - step * (matrix - np.diag(1000 + 300 * values**2)), residual)
+    np.testing.assert_allclose(found, values, atol=1e-8)
+    assert len(calls) < 25
+
+
 def test_a_solution_that_is_not_finite_is_refused():
     problem = SemiDiscrete(Equation(None, [Source(lambda t, u: u**2)]))
     with pytest.raises(NonFinite, match="Newton's iteration does not converge"):

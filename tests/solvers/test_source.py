@@ -37,6 +37,18 @@ def test_a_rate_that_bounds_no_step_is_refused(fastest):
         Source(lambda t, u: -u, fastest=fastest)
 
 
+def test_derivatives_are_diagonal_where_cells_are_independent():
+    u = np.random.default_rng(0).uniform(1, 2, (2, 5))
+    source = Source(lambda t, u: np.stack([t * u[0] * u[1] ** 2, np.sin(u[1])]))
+    source.prepare(3.0, u)
+    found = np.stack([matrix.diagonal() for matrix in source.jacobian(2)])
+    np.testing.assert_allclose(found, [3 * u[1] ** 2, np.cos(u[1])], atol=1e-6)
+    for nonlocal_rate in (lambda t, u: u - u.mean(), lambda t, u: np.roll(u, 1, axis=-1)):
+        source = Source(nonlocal_rate)
+        source.prepare(0.0, u)
+        assert source.jacobian(2) == []
+
+
 def test_random_numbers_are_refused():
     noise = np.random.default_rng(0)
     equation = Equation(None, [lambda t, u: noise.standard_normal(u.shape) - u])

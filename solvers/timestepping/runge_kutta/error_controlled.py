@@ -145,7 +145,7 @@ class RungeKutta(ErrorControlled):
 
     An additive method takes the stiff term as implicit and the other terms as explicit, without splitting.
 
-    fully_implicit   whether all terms are implicit, by Newton's iteration with GMRES and a preconditioner
+    fully_implicit   whether all terms are implicit, by Newton's iteration
     """
 
     def __init__(

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable
 from copy import copy
 from functools import partial
@@ -15,6 +16,7 @@ from ...terms.operators import links_matrix
 from ...terms.source import Source
 from ...terms.stiff_sum import add_rate, has_rate
 from ...terms.term import Term
+from ..control import root_mean_square
 from ..equation import Equation
 from ..state import MethodState, NonFinite, from_reals, reals
 
@@ -24,7 +26,9 @@ SOLVE_RTOL = 1e-10  # of linear systems, far below the errors of steps
 MAX_ITERATIONS = 60  # of GMRES, and dimension of the Krylov space
 LINEAR_RTOL = 1e-3  # of a linear system within Newton's iteration
 MAX_REUSED = 12  # iterations of GMRES after which the preconditioner is computed anew
-NEWTON_RTOL, MAX_NEWTON = 1e-2, 12  # last update over the allowed error of a step; maximum number of updates
+CONTRACTION = 0.1  # largest ratio of successive updates without GMRES: ten updates give ten digits
+NEWTON_PART = 0.1  # error after an update by GMRES, over the update
+NEWTON_RTOL, MAX_NEWTON = 1e-3, 12  # error of the iteration over the allowed one of a step; maximum number of updates
 DIFFERENCE = 1e-7  # relative length of a difference quotient: √eps if f has the size of u
 
 
@@ -48,6 +52,7 @@ class SemiDiscrete:
             name = type(without[0]).__name__
             raise ValueError(f'{name} has steps but no rate of change: expected method = "ssprk3" with it')
         self._inverse: list[Vector] = []
+        self._is_direct = False  # whether the preconditioner has the matrices of all terms
         self.forget_factorization()
         self._linear: list[ShiftedSolver] | None = None
 
@@ -137,27 +142,37 @@ class SemiDiscrete:
         return _gmres(left, right, self.preconditioner(time, right, step), rtol)
 
     def solve_full(self, time: float, start: Floats, step: float, allowed: float, guess: Floats) -> Floats:
-        """Return the implicit stage Y with Y − step·(E + I)(t, Y) = ``start``, by Newton's iteration with GMRES.
+        """Return the implicit stage Y with Y − step·(E + I)(t, Y) = ``start``, by Newton's iteration.
 
-        E and I are the rates of change by the explicit and stiff terms.
+        E and I are the rates of change by the explicit and stiff terms. Updates are by a factorization with all terms,
+        which is renewed once where the updates do not decrease fast, or else by GMRES.
 
         allowed   allowed error of a step; Newton's last update is at most the fraction NEWTON_RTOL of it
         guess     estimate of the rate of change at Y
         Raises NonFinite if the iteration does not converge.
         """
-        values = start + step * guess
-        preconditioner = self.preconditioner(time, values, step)
+        values, is_fresh = start + step * guess, False
+        precondition = self.preconditioner(time, values, step)
+        last = math.inf if self._is_direct and self._iterations == 0 else 0.0  # size of an update without GMRES
         for _ in range(MAX_NEWTON):
             rate = self.full(time, values)
             residual = start + step * rate - values
-            left = _Jacobian(self, time, values, rate, step)
-            update = _gmres(left, residual, preconditioner, LINEAR_RTOL)
-            self._iterations = max(self._iterations, left.evaluations)
+            update = precondition(residual)
+            if root_mean_square(update) > CONTRACTION * last > 0 and not is_fresh:
+                precondition, is_fresh, last = self.preconditioner(time, values, step, True), True, math.inf
+                update = precondition(residual)
+            if not root_mean_square(update) <= CONTRACTION * last:
+                left = _Jacobian(self, time, values, rate, step)
+                update = _gmres(left, residual, precondition, LINEAR_RTOL)
+                self._iterations, last = max(self._iterations, left.evaluations), 0.0
             values += update
-            if not np.isfinite(values).all():
+            size = root_mean_square(update)
+            if not math.isfinite(size):
                 break
-            if float(np.sqrt((np.abs(update) ** 2).mean())) <= NEWTON_RTOL * allowed:
+            rest = size * size / (last - size) if 2 * size < last < math.inf else size  # error of linear convergence
+            if rest * (1.0 if last > 0 else NEWTON_PART) <= NEWTON_RTOL * allowed:
                 return values
+            last = size if last > 0 else 0.0
         raise NonFinite("Newton's iteration does not converge")
 
     def _stiff_solvers(self, values: Floats) -> list[ShiftedSolver]:
@@ -173,60 +188,70 @@ class SemiDiscrete:
             self._linear = [unique[id(matrix)] for matrix in matrices]
         return self._linear or []
 
-    def preconditioner(self, time: float, values: Floats, step: float) -> Vector:
+    def preconditioner(self, time: float, values: Floats, step: float, renew: bool = False) -> Vector:
         """Return an approximate inverse v → (1 − step·J)⁻¹ v, with J the derivative of the rate of change by u.
 
         J is the sum of the terms' matrices at u = ``values``. Without matrices of the terms, J is a multiple of the
         mesh's Laplacian, fitted to the stiff term, and without a mesh 0. A factorization is used again for similar
-        steps.
+        steps, unless ``renew``.
         """
-        explicit = self._explicit_with_matrix()
+        explicit = self._explicit_with_matrix(values)
         if not explicit and (exact := self._stiff_solvers(values)):
+            self._is_direct = not self.equation.terms and all(solver.is_exact for solver in exact)
             return lambda right: _solve_by_field(exact, right, step)
-        mesh = getattr(explicit[0] if explicit else self.equation.stiff, "mesh", None)
-        if mesh is None:
+        if not explicit and getattr(self.equation.stiff, "mesh", None) is None:
             return lambda right: right
         used = self._factorized
-        if used is None or not 1 / REUSE < step / used[0] < REUSE or self._iterations > MAX_REUSED:
+        if renew or used is None or not 1 / REUSE < step / used[0] < REUSE or self._iterations > MAX_REUSED:
             self._factorize(step, time, values)
         solves = self._inverse
 
         def apply(right: Floats) -> Floats:
-            rows = right.reshape(-1, mesh.cells)
+            rows = right.reshape(len(solves), -1)
             return np.stack([solve(row) for solve, row in zip(solves, rows, strict=True)]).reshape(right.shape)
 
         return apply
 
-    def _explicit_with_matrix(self) -> list[Any]:
-        """Return the explicit terms that have a matrix."""
-        return [term for term in self.equation.terms if hasattr(term, "jacobian")]
+    def _explicit_with_matrix(self, values: Floats) -> list[Any]:
+        """Return the explicit terms with a matrix that a factorization includes.
+
+        Sources are left out beside a stiff term that has no matrix, or whose matrix is diagonalized.
+        """
+        terms = [term for term in self.equation.terms if hasattr(term, "jacobian")]
+        stiff = self._stiff_solvers(values)
+        is_factorized = bool(stiff) and not any(solver.is_diagonalized for solver in stiff)
+        if self.equation.mesh is not None and (is_factorized or self.equation.stiff is None):
+            return terms
+        return [term for term in terms if not isinstance(term, Source)]
 
     def _factorize(self, step: float, time: float, values: Floats) -> None:
         """Compute the factors of the preconditioner of a step at a state, for this and later steps."""
-        explicit = self._explicit_with_matrix()
-        if explicit:
-            self._inverse = self._factorize_jacobians(explicit[0].mesh, time, values, step)
-        else:
-            term: Any = self.equation.stiff
-            self._inverse = self._factorize_laplacian(term.mesh, time, values, step)
+        factorize = self._factorize_jacobians if self._explicit_with_matrix(values) else self._factorize_laplacian
+        self._inverse = factorize(time, values, step)
         self._factorized, self._iterations = (step, time, values.copy()), 0
 
-    def _factorize_jacobians(self, mesh: Mesh, time: float, values: Floats, step: float) -> list[Vector]:
+    def _factorize_jacobians(self, time: float, values: Floats, step: float) -> list[Vector]:
         """Return one function v → (1 − step·J)⁻¹ v for each field, with J the sum of the terms' matrices at a state.
 
         Terms without a matrix are left out.
         """
         self.full(time, values)
-        every: tuple[Any, ...] = (*self.equation.terms, self.equation.stiff)
-        terms = [term for term in every if hasattr(term, "jacobian")]
-        each = [term.jacobian(values.size // mesh.cells) for term in terms]
-        solvers = [ShiftedSolver(mesh, sum(matrices[1:], matrices[0])) for matrices in zip(*each, strict=True)]
-        return [partial(solver.solve, step=step) for solver in solvers]
+        mesh, explicit = self.equation.mesh, self._explicit_with_matrix(values)
+        assert mesh is not None  # of the terms with a matrix
+        fields, stiff = values.size // mesh.cells, self.equation.stiff
+        terms = explicit + [stiff] * hasattr(stiff, "jacobian")
+        each = [matrices for term in terms if (matrices := term.jacobian(fields))]
+        solvers = [ShiftedSolver(mesh, sum(matrices)) for matrices in zip(*each, strict=True)] if each else []
+        count = len(self.equation.terms) + (stiff is not None)
+        self._is_direct = len(each) == count and all(solver.is_exact for solver in solvers)
+        return [partial(solver.solve, step=step) for solver in solvers] or [lambda right: right] * fields
 
-    def _factorize_laplacian(self, mesh: Mesh, time: float, values: Floats, step: float) -> list[Vector]:
+    def _factorize_laplacian(self, time: float, values: Floats, step: float) -> list[Vector]:
         """Return solvers of (1 − step·DΔ) v = right, one for each field, with D estimated from the stiff term."""
         from scipy.sparse import identity
 
+        term: Any = self.equation.stiff
+        mesh: Mesh = term.mesh
         laplacian = links_matrix(mesh, np.asarray(mesh.face_conductances()))
         probe = _probe(values.shape)
         rows = probe.reshape(-1, mesh.cells)
