@@ -153,7 +153,7 @@ figure_output = (
     option(
         "--times",
         "T,...",
-        "times of the snapshots to draw, at most six (default: chosen by the changes of the state)",
+        "times whose nearest snapshots are drawn, at most six (default: chosen by the changes of the state)",
         type=_times,
     ),
     flag("--no-title", "draw no title and no parameters of the run above the figure (default: draw both)"),
