@@ -81,7 +81,7 @@ class Time(Section, frozen=True):
     neither is given. ``step`` is also the duration of one set of matrices of attention.file. By default ``cfl`` is 0.9
     for a density without noise, where the error of time is far below that of the mesh, and 0.5 with noise and for
     particles. ``stop`` ends a run before ``end``, at a sample: "steady" once the relative change of the state in a unit
-    of time is at most ``stop_at`` (1e-6), "clusters" once there are ``stop_at`` (1) or fewer.
+    of time is at most ``stop_at`` (1e-6), "clusters" once there are 1 to ``stop_at`` (1) clusters.
     """
 
     end: Positive = 0.0  # 0 if not given; a parsed case has a positive end
