@@ -38,7 +38,7 @@ class ShiftedSolver:
         return self._axes is not None
 
     def solve(self, right: Floats, step: float) -> Floats:
-        """Return the solution x (cells,) of (1 − step M) x = ``right``."""
+        """Return the solution x of (1 − step M) x = ``right``, (cells,) or (fields, cells)."""
         if self._axes is not None:
             return self._axes.apply(1.0 / (1.0 - step * self._axes.values), right)
         mantissa, exponent = math.frexp(step)
@@ -58,7 +58,10 @@ class ShiftedSolver:
 
 
 def factorize(matrix: Any) -> Callable[[Floats], Floats]:
-    """Return the function b → x with M x = b for a sparse ``matrix`` M in columns; b may be complex where M is real."""
+    """Return the function b → x with M x = b for a sparse ``matrix`` M in columns, b (cells,) or (fields, cells).
+
+    The fields b may be complex where M is real.
+    """
     from scipy.sparse.linalg import splu
 
     factors, is_complex = splu(matrix, permc_spec="COLAMD"), matrix.dtype.kind == "c"
@@ -66,10 +69,10 @@ def factorize(matrix: Any) -> Callable[[Floats], Floats]:
     def solve(right: Floats) -> Floats:
         """Return the solution x of M x = b, of the shape of b."""
         if is_complex or right.dtype.kind != "c":
-            found: Floats = factors.solve(right)
+            found: Floats = factors.solve(right.T).T
             return found
-        parts = factors.solve(np.ascontiguousarray(right).view(np.float64).reshape(-1, 2))
-        return np.asarray(parts[:, 0] + 1j * parts[:, 1])
+        real, imaginary = np.split(solve(np.concatenate(np.atleast_2d(right.real, right.imag))), 2)
+        return np.asarray(real + 1j * imaginary).reshape(right.shape)
 
     return solve
 
@@ -97,9 +100,9 @@ class Axes:
         self.values = sums
 
     def apply(self, function: Floats, right: Floats) -> Floats:
-        """Return the product of a function of M, given at its eigenvalues, with a field ``right`` (cells,)."""
-        found = _apply_along_axes(self._into, right.reshape(self._shape)) * function
-        return _apply_along_axes(self._back, found).reshape(-1)
+        """Return the product of a function of M, given at its eigenvalues, with fields ``right`` (…, cells)."""
+        found = _apply_along_axes(self._into, right.reshape(-1, *self._shape)) * function
+        return _apply_along_axes(self._back, found).reshape(right.shape)
 
 
 def _phase(factor: Floats) -> Any:
@@ -131,9 +134,10 @@ def _eigen(matrix: Floats) -> tuple[Floats, Floats]:
 
 
 def _apply_along_axes(matrices: list[Floats], values: Floats) -> Floats:
-    """Return an array with one real matrix applied along each of its axes, the first matrix along the first axis."""
+    """Return fields (fields, …) with one real matrix applied along each axis of the mesh, in this order."""
     if values.dtype.kind == "c":
         return _apply_along_axes(matrices, values.real) + 1j * _apply_along_axes(matrices, values.imag)
+    values = np.moveaxis(values, 0, -1)
     for matrix in matrices:  # the contracted first axis becomes the last
         values = np.tensordot(values, matrix, axes=(0, 1))
     return values

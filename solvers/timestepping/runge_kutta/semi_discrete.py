@@ -263,10 +263,13 @@ class SemiDiscrete:
 
 
 def _solve_by_field(solvers: list[ShiftedSolver], right: Floats, step: float) -> Floats:
-    """Return the solution of the shifted linear system of each field."""
+    """Return the solution of the shifted linear system of each field; fields with one solver are solved together."""
     rows = right.reshape(len(solvers), -1)
-    found = [solver.solve(row, step) for solver, row in zip(solvers, rows, strict=True)]
-    return np.asarray(found, dtype=right.dtype).reshape(right.shape)
+    found = np.empty_like(rows)
+    for solver in dict.fromkeys(solvers):
+        chosen = [each is solver for each in solvers]
+        found[chosen] = solver.solve(rows[chosen], step)
+    return found.reshape(right.shape)
 
 
 def _without_step_limit(term: Term) -> Term:
