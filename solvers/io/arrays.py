@@ -34,8 +34,8 @@ def read_array(path: Path, dataset: str) -> NDArray[np.float64]:
 def read_arrays(path: Path, names: Sequence[str]) -> dict[str, NDArray[np.float64]]:
     """Return, by name, those of the arrays ``names`` that an .npz or HDF5 file contains, in double precision.
 
-    Raises ValueError for a damaged file, for values that are not real numbers, and if a single name is absent from an
-    HDF5 file.
+    Raises ValueError for a damaged file, and for values that are not real numbers. If ``names`` has one entry, an HDF5
+    file without this array raises ValueError too.
     """
     with _convert_errors():
         if not path.is_file():

@@ -52,6 +52,7 @@ class Lock:
 
     @property
     def released(self) -> bool:
+        """Return whether the lock has been released."""
         return self._file.closed
 
     @contextmanager

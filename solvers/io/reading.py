@@ -83,7 +83,7 @@ class Run:
     manifold : str
         Name of the manifold, such as "circle" or "interval"; "particles" for points.
     resolution : int
-        Number of rings on a sphere of rings, of points of particles, else of cells.
+        Number of rings on a sphere of rings, number of points for particles, otherwise number of cells.
     ring_cells : (rings,) array
         Number of cells in each ring of latitude; empty for particles.
     writer : str or None
@@ -320,16 +320,16 @@ class Run:
             return dict(all_attributes(dataset_of(file, f"diagnostics/{diagnostic}"))) if known else {}
 
     def number(self, attribute: str, default: float, diagnostic: str | None = None) -> float:
-        """Return an attribute of the file or of a diagnostic that is a number.
+        """Return the value of a numerical attribute of the file or of a diagnostic.
 
         Parameters
         ----------
         attribute : str
             Name of the attribute.
         default : float
-            Number without such an attribute.
+            Value if there is no such attribute.
         diagnostic : str, optional
-            Name of the diagnostic; by default the file.
+            Name of the diagnostic with the attribute. By default the attribute is one of the file.
 
         Returns
         -------
@@ -479,7 +479,7 @@ def _describe_dataset(name: str, dataset: h5py.Dataset) -> DatasetDescription:
 def read(path: str | Path | Run) -> Run:
     """Read a run file: running, finished, or of a killed writer.
 
-    The file is one of :func:`~solvers.record`, or of another program that writes this layout. A file that is being
+    The file was written by :func:`~solvers.record`, or by another program in the same layout. A file that is being
     written is read without blocking its writer. The file of a killed writer is repaired if it is writable.
 
     Parameters
@@ -491,9 +491,10 @@ def read(path: str | Path | Run) -> Run:
     -------
     Run
         Contents at the time of reading. ``times`` and ``sample_times`` are the times of snapshots and diagnostics,
-        ``diagnostics[name]`` the values of one, (samples, …). ``field(name, k)`` returns a field (cells,) of snapshot
-        k, ``density(k)`` the first or only one, and ``positions(k)`` those of particles (n, d). ``fields``,
-        ``cell_centers`` (cells, d), ``cell_areas`` (cells,), ``manifold`` and ``attributes`` describe them.
+        ``diagnostics[name]`` (samples, …) the values of a diagnostic. ``field(name, k)`` returns a field (cells,) of
+        snapshot k, ``density(k)`` its first field, and ``positions(k)`` the positions (n, d) of particles. ``fields``
+        are the names of the fields. ``cell_centers`` (cells, d), ``cell_areas`` (cells,) and ``manifold`` describe
+        the mesh.
 
     Raises
     ------

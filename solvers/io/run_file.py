@@ -53,9 +53,9 @@ class RunFile:
     """Run file that is open for writing: snapshots of fields, and a table of diagnostics over time.
 
     Files are opened by :meth:`create` or :meth:`append`, and closed by :meth:`close` or at the end of a ``with`` block.
-    :func:`~solvers.record` does so for a solution. Others may read the file meanwhile, and it stays valid if the writer
-    is killed. Every method raises FileError for a full disk or a failed write; the file is then valid up to its last
-    snapshot.
+    :func:`~solvers.record` writes a solution to such a file. Other processes may read an open file. The file stays
+    valid if the writer is killed. Every method raises FileError for a full disk or a failed write; the file is then
+    valid up to its last snapshot.
 
     Parameters
     ----------
@@ -237,7 +237,7 @@ class RunFile:
         values : (cells,), (fields, cells) or (n, d) array
             Density with respect to the measure of the file, fields, or positions of points.
         may_wait : bool, optional
-            Whether a copy may be buffered like a sample.
+            Whether a copy of the values may be buffered for up to a second, like a sample.
 
         Raises
         ------

@@ -19,7 +19,7 @@ if TYPE_CHECKING:
 class Series:
     """Datasets ``names`` of a file's ``group``, with one row for each time; they grow with the dataset ``time``.
 
-    repeats   whether several rows may have one time
+    repeats   whether several rows may have equal times
 
     Failed writes raise OSError or RuntimeError, like h5py.
     """

@@ -98,7 +98,7 @@ def discard(file: h5py.File) -> None:
 
 
 def _open_null_device() -> int:
-    """Return a descriptor of a device that drops what is written, also where a mishap made /dev/null a regular file."""
+    """Return a descriptor of a device that drops what is written: /dev/null, or /dev/zero if that is a regular file."""
     null = os.open(os.devnull, os.O_RDWR)
     if stat.S_ISREG(os.fstat(null).st_mode) and is_special("/dev/zero"):
         os.close(null)

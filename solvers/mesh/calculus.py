@@ -25,7 +25,7 @@ def gradient(mesh: Mesh, values: Floats) -> Floats:
 def divergence(mesh: Mesh, vectors: Floats) -> Floats:
     """Return the divergences (…, cells) of vector fields (…, cells, d).
 
-    The flux through a face is that of the mean of both cells' linear reconstructions at its center.
+    The flux through a face is that of the mean of two vectors: both cells' linear reconstructions at the face center.
     """
     components = np.moveaxis(vectors, -1, -2)
     slopes, at_faces = gradient(mesh, components), np.zeros(())
@@ -70,8 +70,8 @@ def gradient_weights(mesh: Mesh) -> tuple[NDArray[np.intp], NDArray[np.integer[A
 def quadratic_stencil(mesh: Mesh) -> tuple[NDArray[np.intp], NDArray[np.intp], Floats]:
     """Return weights w (pairs, d) of the gradient of a quadratic fit: ∇u_i = Σ w (u_j − u_i).
 
-    The cells j are the neighbors of cell i and their neighbors, enough for all second derivatives. Returns the cell i
-    of each pair (pairs,), in ascending order, the cell j, and the weights.
+    The cells j are the neighbors of cell i and the neighbors of these, which determine all second derivatives. Returns
+    the cells i (pairs,) in ascending order, the cells j (pairs,), and the weights.
     """
     from scipy.sparse import csr_array
 
@@ -90,7 +90,7 @@ def least_squares_weights(cells_of_sides: NDArray[np.intp], offsets: Floats, pla
     """Return weights (sides, d) of the least-squares gradient: ∇u_i = Σ weights (u_j − u_i) over the sides of cell i.
 
     cells_of_sides   (sides,) cell i of each side
-    offsets          (sides, d) vectors from center to center
+    offsets          (sides, d) vectors from the center of cell i to that of its neighbor j
     plane            (cells, d, dimension) bases of the tangent planes
     """
     flat = np.einsum("kc,kcp->kp", offsets, plane[cells_of_sides])
@@ -101,12 +101,12 @@ def least_squares_weights(cells_of_sides: NDArray[np.intp], offsets: Floats, pla
 def quadratic_weights(cells_of_sides: NDArray[np.intp], offsets: Floats, plane: Floats) -> Floats:
     """Return weights (sides, d) of the gradient of a quadratic fit: ∇u_i = Σ weights (u_j − u_i) over a cell's sides.
 
-    Linear fields have their exact gradient. Second derivatives have their least-squares values; of those that the
-    neighbors do not determine, the smallest are taken. So the error of the gradient is of second order where neighbors
-    lie unevenly, as on rings of different numbers of cells, and of equal cells in boxes.
+    The gradient of a linear field is exact. The second derivatives are the least-squares solution of smallest norm,
+    since a few neighbors may not determine all of them. The error of the gradient is of second order also where
+    neighbors lie unevenly, as between rings of different numbers of cells.
 
     cells_of_sides   (sides,) cell i of each side, in ascending order
-    offsets          (sides, d) vectors from center to center
+    offsets          (sides, d) vectors from the center of cell i to that of its neighbor j
     plane            (cells, d, dimension) bases of the tangent planes
     """
     flat = np.einsum("kc,kcp->kp", offsets, plane[cells_of_sides])

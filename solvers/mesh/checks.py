@@ -68,7 +68,7 @@ def check_field(name: str, array: Any, mesh: Mesh, fields: int = 0, kinds: str =
     """Raise TypeError or ValueError unless ``array`` holds floating-point numbers of shape (cells,) or (fields, cells).
 
     With ``fields`` > 0 only (fields, cells) with that number of fields is accepted. Raises ValueError for masked
-    numbers and for several fields that are not contiguous. ``kinds`` as of :func:`check_array`.
+    numbers and for several fields that are not contiguous. ``kinds`` as in :func:`check_array`.
     """
     if getattr(array, "ndim", 0) == 2 or fields:
         count = fields or (len(array) if hasattr(array, "__len__") else 1)

@@ -24,7 +24,7 @@ class Lazy:
     shape     shape of the whole array
     rows      function that returns rows (n, …) on the host for indices (n,)
     backend   backend of the device that holds the whole array
-    number    floating-point format; integers keep theirs
+    number    floating-point format of the array; arrays of integers keep their format
     """
 
     shape: tuple[int, ...]

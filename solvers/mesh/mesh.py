@@ -209,7 +209,7 @@ class Mesh:
 
     @cached_property
     def width(self) -> float:
-        """Return a typical cell width: the root (cubic in 3 dimensions) of the mean volume of a cell."""
+        """Return a typical cell width: the mean volume of a cell to the power 1/dimension."""
         return float((self.volume / self.cells) ** (1 / self.dimension))
 
     @cached_property
@@ -240,7 +240,7 @@ class Mesh:
 
     @cached_property
     def side_neighbors(self) -> Integers:
-        """Return the neighbors (sides,) of all cells; cell i has ``cell_start[i]`` to ``cell_start[i + 1]``."""
+        """Return the neighbors (sides,) of all cells; entries ``cell_start[i]:cell_start[i + 1]`` belong to cell i."""
         neighbors: Integers = self.side_cells[self.cell_sides ^ 1]
         return neighbors
 
@@ -267,7 +267,7 @@ class Mesh:
     def gradient_weights(self) -> tuple[NDArray[np.intp], NDArray[np.integer[Any]], Floats]:
         """Return weights w (sides, d) of the least-squares gradient: ∇u_i = Σ w (u_j − u_i) over the sides of cell i.
 
-        The cells i and j of each side, (sides,) each, precede the weights. Only for meshes on the host.
+        Returns the cells i (sides,), the neighbors j (sides,) and w, for meshes on the host only.
         """
         from .calculus import gradient_weights
 
@@ -275,9 +275,10 @@ class Mesh:
 
     @cached_property
     def gradient_stencil(self) -> tuple[NDArray[np.intp], NDArray[np.integer[Any]], Floats]:
-        """Return the weights of :meth:`gradient`: as ``gradient_weights``, on triangulations those of a quadratic fit.
+        """Return the weights w (n, d) that :meth:`gradient` uses: ∇u_i = Σ w (u_j − u_i) over the entries of cell i.
 
-        Both cells of each weight precede the weights, the first in ascending order. Only for meshes on the host.
+        Returns the cells i (n,) in ascending order, the cells j (n,) and w, for meshes on the host only. On
+        triangulations w are the weights of a quadratic fit, on other meshes ``gradient_weights``.
         """
         from .calculus import quadratic_stencil
 

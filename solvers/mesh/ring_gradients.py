@@ -24,7 +24,7 @@ def ring_gradients(rings: Rings) -> tuple[Integers, Integers, Floats]:
     same weights.
     """
     counts, face_counts = rings.counts, _face_counts(rings)
-    common = _common(counts)  # number of rotations that map the rings around each group of faces to themselves
+    common = _smallest_counts(counts)  # number of rotations that map the rings around each group of faces to themselves
     each = face_counts // common  # faces of a group that are no images of each other
     group = np.repeat(np.arange(len(each)), each)
     number = np.arange(len(group)) - np.repeat(starts_of(each)[:-1], each)
@@ -46,10 +46,11 @@ def _face_counts(rings: Rings) -> Counts:
     return np.append(rings.counts, faces_between(rings.counts))
 
 
-def _common(counts: Counts) -> Counts:
-    """Return the smallest number of cells of a ring near each group of faces (groups,), a divisor of all of them.
+def _smallest_counts(counts: Counts) -> Counts:
+    """Return the smallest number of cells of a ring near each group of faces (groups,).
 
-    The groups are the faces within each ring, then those on each circle between two rings.
+    This number divides the numbers of cells of all rings near the group, which have ratios 2^k. The groups are the
+    faces within each ring, then those on each circle between two rings.
     """
     reach, n = int(np.ceil(REACH)) + 1, len(counts)
     min_counts = np.array([counts[max(r - reach, 0) : r + reach + 1].min() for r in range(n)])

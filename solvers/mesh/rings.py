@@ -53,7 +53,7 @@ def sphere_cells(ring_cells: NDArray[np.integer[Any]], theta: Floats, phi: Float
 
 
 def faces_between(counts: Counts) -> Counts:
-    """Return the number of faces (rings − 1,) between each ring of latitude and the next: cells of the finer one."""
+    """Return the number of faces (rings − 1,) between each ring of latitude and the next: the finer ring's cells."""
     return np.maximum(counts[:-1], counts[1:])
 
 

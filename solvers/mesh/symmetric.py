@@ -134,7 +134,7 @@ def radial(d: int, a: float, b: float, cells: int, *, stretch: Stretch | None = 
 
 
 def _zones(edges: Floats, density: Callable[[Floats], Floats]) -> tuple[Floats, Floats]:
-    """Return the integral of ``density`` over each cell between ``edges``, and the mean place in it, (cells,) each."""
+    """Return the integral of ``density`` over each cell between ``edges``, and each cell's centroid, (cells,) each."""
     nodes, weights = np.polynomial.legendre.leggauss(NODES)
     half = np.diff(edges)[:, None] / 2
     places = edges[:-1, None] + half * (1 + nodes)

@@ -89,9 +89,9 @@ class Dual:
     def compactness(self, masses: Floats) -> Floats:
         """Return the compactness (cells,) of ``masses`` (cells,): how concentrated the mass is in one simplex, up to 1.
 
-        The compactness of a simplex is the ratio of its mass to the largest mass around one of its corners, that of a
-        cell and all its neighbors. A cell has the largest value of its simplices. The compactness is 1 for a deposited
-        point mass. For equal masses the compactness is 2/3 on a curve and about 3/7 on a surface.
+        Each corner of a simplex is a cell. The compactness of the simplex is the mass of its corners, divided by the
+        largest mass of a corner together with all neighbors of that corner. The compactness of a cell is the largest
+        one of its simplices: 1 for a deposited point mass; for equal masses 2/3 on a curve, about 3/7 on a surface.
         """
         corner_masses = masses[self.simplices]
         sums = corner_masses.sum(axis=1)

@@ -46,5 +46,5 @@ def average_on_grid(density: Floats, ring_cells: Integers, latitudes: int, longi
 
 
 def _integral(ring: Floats) -> tuple[Floats, Floats]:
-    """Return edges (n + 1,) of the cells of a ring in turns, and the integral (n + 1,) of a density up to each."""
+    """Return the edges (n + 1,) of a ring's cells in turns of 2π, and a density's integral (n + 1,) up to each edge."""
     return np.linspace(0.0, 1.0, len(ring) + 1), np.concatenate([[0.0], np.cumsum(ring) / len(ring)])

@@ -30,7 +30,7 @@ class Pieces:
     corners    (pieces, dimension + 1) indices of the points of each piece, the cell's center first
     volumes    (pieces,) volume of each piece; the sum over a cell is the cell's volume
     centroids  (cells, d) centroid of each cell's pieces together
-    widths     (pieces,) width of the cell
+    widths     (pieces,) width of the cell that contains the piece
     bulges     (pieces, 3) on a sphere: offset of the true side from its chord at one, two and three quarters, as a
                fraction of the way to the cell's center; negative where the side is curved outwards, zero on a great
                circle
@@ -85,8 +85,8 @@ def _sizes(places: Floats, polar: float) -> Floats:
 
     The first corner is a cell center. A triangle whose other corners lie on a circle of latitude has half the circle's
     length between them times the difference of polar angles: the remap cuts pieces by polar angle, and this area makes
-    the cut mass exact. Flat triangles at the ends of a wide cell deviate from it by a fraction of order h. Closer to
-    the axis than ``polar``, flat areas are used, which had smaller errors.
+    the cut mass exact. Flat triangles at the ends of a wide cell deviate from it by a fraction of order h. Up to
+    the distance ``polar`` from the axis, flat areas are used, whose errors are smaller there.
     """
     sizes = simplex_sizes(places)
     if places.shape[1] == 3:
@@ -121,18 +121,18 @@ def _bulges(places: Floats) -> Floats:
 
 
 def _ends_on_curve(mesh: Mesh) -> tuple[Floats, Numbers, Numbers]:
-    """Return the face centers (faces, d) of a curve, its sides, and the index (sides, 1) of each side's face center.
+    """Return face centers (faces, d) of a curve, side numbers (sides,), and each side's face number (sides, 1).
 
-    A face of a curve is a point, the only end of its sides.
+    A face of a curve is a point, which is the only end of both sides of the face.
     """
     return mesh.face_centers, np.arange(2 * mesh.faces), np.repeat(np.arange(mesh.faces), 2)[:, None]
 
 
 def _ends_on_sphere(mesh: Mesh) -> tuple[Floats, Numbers, Numbers]:
-    """Return vertices (n, 3) on a sphere of rings, and for each straight part of a side that side and two vertices.
+    """Return vertices (n, 3) on a sphere of rings, and the side and two vertices of each straight part of a side.
 
-    The sides are (parts,), the vertices of the parts (parts, 2). Faces on circles of latitude are divided into several
-    chords, and each part occurs once for either side of its face.
+    The sides (parts,) and the vertices (parts, 2) of the parts are numbers. Faces on circles of latitude are divided
+    into several chords, and each part occurs once for either side of its face.
     """
     counts = mesh.ring_cells.astype(np.int64)
     between = np.maximum(counts[:-1], counts[1:])  # faces on each circle between two rings

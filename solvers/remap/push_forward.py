@@ -67,8 +67,8 @@ class PushForward:
     position under any number of maps. Less compact mass spreads in proportion to the square root of the number of maps,
     unless the maps contract it.
 
-    A cell also moves as a point mass where T contracts it so much that overlaps would only determine which cell
-    contains the image. It also moves in pieces where T stretches it.
+    A resolved cell also moves as a point mass where T contracts it so much that overlaps would only determine which
+    cell contains the image. An unresolved cell moves in pieces where T stretches it.
 
     Examples
     --------
