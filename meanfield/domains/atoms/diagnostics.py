@@ -21,7 +21,7 @@ from solvers.mesh.mesh import Floats
 
 @dataclass(frozen=True)
 class AtomSample:
-    """Atoms at a time, their velocity, and the number of degrees of the power.
+    """Atoms at a time, their velocity, and the number of degrees of the power spectrum.
 
     Atoms are the point masses that replace collapsed clusters.
     """
@@ -40,6 +40,7 @@ class AtomSample:
 
     @property
     def pairs(self) -> Floats:
+        """Return the distribution (bins) of ⟨x, y⟩ for two random atoms x and y, which may be the same atom."""
         return pairs_of_points(self.atoms.positions, self.atoms.masses, different=False)
 
 

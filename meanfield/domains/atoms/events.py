@@ -44,7 +44,7 @@ def handover_events(time: float, clusters: Atoms) -> list[Event]:
 def merger_events(events: Sequence[Event], mergers: Sequence[AtomMerger], clusters: Atoms) -> list[Event]:
     """Return the events of the mergers of clusters in one step, one for each merger.
 
-    ``clusters`` are those after the step, ``events`` those before it.
+    ``clusters`` are the clusters after the step, ``events`` the events before the step.
     """
     now: list[int] = present_clusters([event["parents"] for _, event in events])[-1]
     found: list[Event] = []
@@ -64,8 +64,8 @@ def merger_events(events: Sequence[Event], mergers: Sequence[AtomMerger], cluste
 def present_clusters(parents: Sequence[Sequence[float]] | Floats) -> list[list[int]]:
     """Return the numbers of the clusters that are present after each event, in the order of their first atoms.
 
-    ``parents`` (events, 2) are the numbers of the clusters that merge in an event, −1 for one of the handover. A new
-    cluster takes the position of the first of its parents. Raises ValueError for invalid parents.
+    ``parents`` (events, 2) are the numbers of the clusters that merge in an event, −1 for a cluster of the
+    handover. A new cluster takes the position of the first of its parents. Raises ValueError for invalid parents.
     """
     rows: list[list[int]] = []
     for number, (first, second) in enumerate(np.asarray(parents, dtype=float).reshape(-1, 2).tolist()):

@@ -56,7 +56,7 @@ class AtomMerger:
 def advance(velocity: AtomVelocity, atoms: Atoms, time: float, until: float) -> tuple[Atoms, tuple[AtomMerger, ...]]:
     """Return the atoms (point masses in place of clusters) at ``until``, and the mergers since ``time``, in order.
 
-    Atoms within MERGE_ANGLE merge at the mean of both by their masses, on the sphere. The result depends on the
+    Two atoms within MERGE_ANGLE merge at their center of mass, projected to the sphere. The result depends on the
     arguments alone. Raises ValueError for an infinite ``until``, ArithmeticError for a step size underflow.
     """
     if not math.isfinite(until):
@@ -228,7 +228,7 @@ def _time_map(velocity: AtomVelocity, atoms: Atoms, time: float, until: float, u
 def _growth_rate(velocity: AtomVelocity, time: float, atoms: Atoms) -> float:
     """Return the rate at which the speeds of atoms grow: the largest e_i · ∂ẋ_i, or 0 where all are negative.
 
-    The derivative is that of the velocities ẋ_i when all atoms move along e_i = ẋ_i/|ẋ_i|.
+    ∂ẋ_i is the derivative of the velocity ẋ_i when all atoms move along their directions e_i = ẋ_i/|ẋ_i|.
     """
     inverse_angle = 1 + abs(velocity.particles.beta)
     velocities = velocity.velocities(time, atoms.positions, atoms.masses)

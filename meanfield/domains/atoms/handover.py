@@ -78,7 +78,7 @@ def atoms_of(clusters: Clusters) -> Atoms:
 def clusters_of(atoms: Atoms, scale: float) -> Atoms:
     """Return the clusters of atoms as point masses, in the order of their first atoms.
 
-    Atoms nearer than ``scale`` (radians) are one cluster, also where they have just come as near as that.
+    Atoms nearer than ``scale`` (radians) are one cluster; so are atoms at this distance up to rounding.
     """
     return grouped(atoms, groups_within(atoms.positions, scale * (1 + TOUCH_RTOL)))
 

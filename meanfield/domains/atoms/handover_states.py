@@ -137,6 +137,7 @@ class TokenStates:
         return bool(distances.max() <= self.spread * MERGE_ANGLE)
 
     def _clusters(self, values: Floats) -> Clusters:
+        """Return the clusters of tokens at the positions ``values`` (n, d)."""
         return find_clusters_of_tokens(values, self.masses, self.scale)
 
     def atoms(self, values: Floats) -> Atoms:

@@ -128,10 +128,10 @@ class _Stages:
 
 
 class AtomIntegrator:
-    """Integrator of atoms (point masses): a step ends at its target, or where two clusters merge, or two atoms.
+    """Integrator of atoms (point masses): a step ends at its target time, or when two clusters or two atoms merge.
 
     Clusters of atoms merge when they are nearer than the scale of :mod:`meanfield.clusters.near`. Atoms of one cluster
-    merge when they touch. Observers are called at both.
+    merge when they touch. Observers are called at mergers of clusters and of atoms.
 
     events   events of the handover, to which mergers of clusters are added
     """

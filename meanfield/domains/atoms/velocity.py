@@ -46,6 +46,7 @@ class Atoms:
 
     @property
     def count(self) -> int:
+        """Return the number of atoms."""
         return len(self.masses)
 
 

@@ -43,9 +43,10 @@ class AxisymmetricAttention:
     Attributes: ``rate``: the fastest growth or decay of a mode about the uniform distribution; ``rate_degree``: the
     degree of that mode.
 
-    The masses of the cells count as circles at the cell centers. About the uniform distribution the error O(h²) of that
-    sum would grow: it is subtracted in the share of :func:`solvers.transforms.uniform.uniform_share`. The uniform
-    distribution is therefore exactly stationary, and the correction vanishes for clusters.
+    Sums treat the mass of each cell as a circle at the cell center. Near the uniform distribution the error O(h²) of
+    these sums would grow. The fraction :func:`solvers.transforms.uniform.uniform_share` of their error at the uniform
+    distribution is therefore subtracted. The uniform distribution is then exactly stationary, and the correction
+    vanishes for clusters.
 
     Sums are accurate to rounding at every latitude, except where all mass is so far away that Z underflows (e^{−700} of
     the value with mass at that latitude). With softmax, the argument ``empty`` of the methods selects v[p] at these
@@ -132,9 +133,9 @@ class AxisymmetricAttention:
         vectors[backend.to_device(lost)] = np.nan if empty == "nan" else parts
 
     def if_near_uniform(self, density: Floats, step: float) -> Step:
-        """Return a time step if a distribution p of the polar angle is near the uniform one p̄: ½ ∫|p − p̄| < ½, else ∞.
+        """Return the time step ``step`` if a distribution p of the polar angle is near the uniform one p̄, else ∞.
 
-        Unlike on the sphere, p̄ itself is not constant in θ.
+        Near means ½ ∫|p − p̄| < ½. Unlike the uniform density on the sphere, p̄ is not constant in θ.
         """
         distance = 0.5 * np.abs(density - self.uniform) @ self.mesh.volumes
         bound: Step = self.mesh.backend.xp.where(distance < 0.5, step, np.inf)

@@ -147,6 +147,7 @@ class ShellAttention:
     def _add_by_shells(
         self, radii: Floats, masses: Floats, targets: Indices, sources: Indices, scale: Floats, sums: Sums
     ) -> None:
+        """Set the kernel sums at shells ``targets`` to sums over the shells ``sources``, by transforms."""
         to_device = self.directions.backend.to_device
         exponents = self.form[0, 0] * np.outer(radii, radii)
         rows = targets[:, None]

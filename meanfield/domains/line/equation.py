@@ -81,7 +81,8 @@ def _effective_positions(mesh: Mesh, masses: Floats, beta: float) -> Floats:
     """Return the positions (cells) at which the tokens of each cell are attended to.
 
     The positions are the cell centers, or are shifted to the center of mass of the peak around a cell. A peak includes
-    the slopes around it; the fewer cells it spans, the larger is the shift, up to a single atom.
+    the slopes around it. The fewer cells a peak spans, the larger is the shift: tokens of the narrowest peaks act as
+    one atom at the center of mass.
     """
     x, backend = mesh.centers[:, 0], mesh.backend
     index = backend.xp.ones_like(x).cumsum()  # cell numbers: differences are widths in cells

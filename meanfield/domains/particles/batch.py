@@ -134,11 +134,13 @@ class _ParticleSamples:
         self.needs_attention = not self._rows.keys().isdisjoint(OF_ATTENTION)
 
     def add(self, sample: ParticleSample) -> None:
+        """Compute the diagnostics of a sample, and append them with the time of the sample."""
         self._times.append(sample.time)
         for name, value in self.diagnostics.values(sample).items():
             self._rows[name].append(value)
 
     def tables(self) -> Tables:
+        """Return the times (samples,) and the diagnostics (samples, ...) by name."""
         columns = {name: np.array(rows, dtype=float) for name, rows in self._rows.items()}
         return {"time": np.array(self._times), **columns}
 

@@ -18,8 +18,8 @@ class Brownian:
     """Brownian step of length Δt: x ← r exp_θ(φ u) for x = rθ, u uniform among unit tangent vectors at θ, r constant.
 
     noise    κ ≥ 0
-    seed     of the random numbers
-    curved   whether directions are moved; else x ← x + √(2κΔt) ξ in R^d, ξ Gaussian
+    seed     seed of the random numbers
+    curved   True for steps on the sphere as above; False for steps x ← x + √(2κΔt) ξ in R^d, ξ Gaussian
 
     The distance φ has the distribution of the heat kernel of S^{d−1} at κΔt, so that steps of any length are exact up
     to the accuracy of :func:`meanfield.domains.particles.heat_kernel.draw_distances`. A mean of degree l decays at the
@@ -33,8 +33,8 @@ class Brownian:
     def step(self, dt: float, number: int, positions: Floats) -> None:
         """Move the positions (n, d) of tokens in place by Brownian motion over the time ``dt``.
 
-        The random numbers depend on the seed and on ``number``, that of the step, alone. The counter of Philox has 256
-        bits: each number owns the 2^128 blocks above it.
+        The random numbers depend only on the seed and on ``number``, the number of the step. The counter of Philox
+        has 256 bits, of which the upper 128 are the number of the step.
         """
         random = np.random.Generator(np.random.Philox(key=self.seed, counter=number << 128))
         to_device = backend_for(positions).to_device

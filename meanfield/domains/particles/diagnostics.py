@@ -55,6 +55,7 @@ class ParticleSample:
 
     @cached_property
     def radii(self) -> Floats:
+        """Return the radii |x| (n,) of the tokens."""
         return np.asarray(np.linalg.norm(self.points, axis=1))
 
     @cached_property
@@ -72,6 +73,7 @@ class ParticleSample:
 
     @cached_property
     def normalizer_and_output(self) -> tuple[Floats, Floats]:
+        """Return the kernel sums (n,) and the attention (n, d) of the tokens, as the velocity defines them."""
         system = system_of(self.velocity, *self.attention_points.shape)
         if system is None:
             return self.velocity.normalizer_and_output(self.attention_points)
@@ -84,10 +86,12 @@ class ParticleSample:
 
     @cached_property
     def clusters(self) -> Clusters:
+        """Return the clusters of the directions of the tokens."""
         return find_clusters_of_tokens(self.directions, self.masses, self.scale or cluster_scale(self.velocity))
 
     @cached_property
     def pairs(self) -> Floats:
+        """Return the distribution (bins) of ⟨x, y⟩ for the directions of two different random tokens."""
         return pairs_of_points(self.directions, self.masses)
 
 

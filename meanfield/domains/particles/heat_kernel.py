@@ -57,7 +57,7 @@ def _matched_beta(d: int, tau: float) -> tuple[float, float]:
 def _distance_of_length(d: int, tau: float) -> Callable[[Floats], Floats]:
     """Return the map from lengths of normal vectors in R^{d−1} to distances of Brownian motion on S^{d−1}.
 
-    A distance is that from the start at τ = κt. The map is increasing and keeps probabilities. The map is smooth, and
+    The distance is from the start, at τ = κt. The map is increasing and preserves probabilities. It is smooth and
     nearly linear: a cubic spline is accurate to 1e-9 of a radian.
     """
     from scipy.interpolate import CubicSpline

@@ -21,9 +21,10 @@ def draw_tokens(
     """Return positions (n, d) and masses (n,) of tokens, ``count`` of them drawn from an initial density by ``seed``.
 
     ``initial.sampling`` selects random tokens or tokens of low discrepancy. The masses have the sum 1. Positions are
-    directions times ``initial.radius`` (1 by default), except for a Gaussian and waves, which define positions. Points
-    and tokens of a file keep their lengths without a radius where ``normalized`` is false. All tokens of a file are
-    returned, regardless of ``count``. Raises ValueError for an invalid kind, count or file, OSError for a missing file.
+    directions times ``initial.radius`` (1 by default), except for a Gaussian and waves, which define positions. If
+    ``normalized`` is false and no radius is given, points and tokens of a file keep their lengths. All tokens of a file
+    are returned, regardless of ``count``. Raises ValueError for an invalid kind, count or file, OSError for a missing
+    file.
     """
     kind = tag_of(type(initial))
     if type(initial) in USER_TOKENS:

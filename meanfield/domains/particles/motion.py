@@ -53,6 +53,7 @@ class Motion:
         return self._output_and_rate(time, positions, lengths(positions))[1]
 
     def _output_and_rate(self, time: float, positions: Floats, radii: Floats) -> tuple[Floats, Floats]:
+        """Return A + F (n, d), attention plus feed-forward network, and the rate of change ẋ (n, d) of tokens x."""
         velocity = self.velocity
         if velocity.sees_positions:
             output = velocity.output_at(positions)

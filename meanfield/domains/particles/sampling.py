@@ -183,11 +183,13 @@ def _sample_field(field: Field, density: Callable[[Floats], Floats], points: Flo
 
 
 def _sample_perturbed(kind: sections.Perturbed, dimension: int, points: Floats) -> Floats:
+    """Return tokens (n, d) of the density ∝ e^g with the random field g of a section [initial]."""
     field = field_perturbed(dimension, kind.amplitude, kind.degrees, kind.seed)
     return _sample_field(field, lambda g: np.exp(g - g.max()), points)
 
 
 def _sample_harmonic(kind: sections.Harmonic, dimension: int, points: Floats) -> Floats:
+    """Return tokens (n, d) of the density ∝ 1 + g with the harmonic g of a section [initial]."""
     field = field_harmonic(dimension, kind.degree, kind.order, kind.amplitude)
     return _sample_field(field, lambda g: np.maximum(1 + g, 0.0), points)
 

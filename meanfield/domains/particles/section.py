@@ -26,8 +26,8 @@ MAX_ATOM_DIMENSION = 128  # for at least four atoms, whose velocity is different
 class Particles(Domain, frozen=True, kw_only=True, tag="particles"):
     """Section [domain] of particles: ``count`` tokens in R^d, where d is ``dimension``.
 
-    The tokens are drawn from the initial density by ``seed``. The number of points, and of tokens of a file, is that of
-    the section or file.
+    The tokens are drawn from the initial density by ``seed``. With given points, ``count`` is the number of
+    points. With a file, ``count`` is left out, since the file determines the number of tokens.
     """
 
     typical: ClassVar = {"dimension": 3, "count": 64}

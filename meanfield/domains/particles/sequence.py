@@ -71,13 +71,13 @@ class SequenceDiffusion:
         return tangent
 
     def longest_step(self, values: Floats, time: float = 0.0) -> float:
-        """Return infinity: a step of any length is stable, since it is divided internally."""
+        """Return infinity: a step of any length is stable, since long steps are divided internally."""
         return np.inf
 
     def step(self, dt: float, values: Floats, limited: bool = True, time: float = 0.0) -> float:
         """Advance tokens u (n, d) by diffusion over the time dt in place, and return 0.
 
-        Stiff terms of densities return the least value of u here, of which 0 means that none was negative.
+        The result has a meaning only for stiff terms of densities, which return the least density; tokens have none.
         """
         if not self.on_sphere:
             values[...] = self._diffuse(dt, values)

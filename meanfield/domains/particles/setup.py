@@ -104,6 +104,7 @@ def tokens_of_run(case: Case) -> tuple[Floats, Floats]:
 def _dynamics(
     case: Case, velocity: VelocityOfInterval, intervals: Schedule, seed: int, to_device: ToDevice
 ) -> Dynamics:
+    """Return the dynamics of the tokens of a case: discrete layers, adaptive steps, or an explicit method."""
     time, stabilizers, along = case.time, case.stabilizers, _sequence_diffusion(case)
     if time.method == "layers":
         return dynamics_layers(velocity, time.step or 1.0, stabilizers.residual, along, to_device)

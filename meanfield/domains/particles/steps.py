@@ -42,7 +42,7 @@ def dynamics_adaptive(
     along: SequenceDiffusion | None = None,
     to_device: ToDevice = lambda values: values,
 ) -> Dynamics:
-    """Return dynamics of tokens with adaptive steps, the error of each below ``tolerance``, by ``AdaptiveIntegrator``.
+    """Return dynamics of tokens with adaptive steps, each with an error below ``tolerance``, by ``AdaptiveIntegrator``.
 
     velocity   k → velocity from time intervals.due(k) to intervals.due(k + 1)
     along      diffusion from token to token; not stiff where κn²/L² is at most of order 1
@@ -131,10 +131,11 @@ def dynamics_layers(
 
 @dataclass(frozen=True)
 class _TokenStepper(Stepper):
-    """Explicit stepper of tokens with Brownian motion between two half steps (Strang 1968), then back to the sphere.
+    """Explicit stepper of tokens, with Brownian motion between two half steps (Strang 1968).
 
-    ẋ grows with |x| on the sphere, so that lengths do not matter within a step. In stationary means at β = 0, noise
-    between half steps has a quarter of the error of half steps of noise around a step.
+    Where layer norm keeps the radius, tokens are normalized after the step. Lengths do not matter within a step, since
+    ẋ grows with |x|. In stationary means at β = 0, noise between half steps has a quarter of the error of half steps of
+    noise around a step.
     """
 
     velocity: ParticleVelocity
@@ -152,6 +153,7 @@ class _TokenStepper(Stepper):
     def _step_with_noise(
         self, brownian: Brownian, equation: Equation, state: State, dt: float, work: tuple[Floats, ...]
     ) -> Step:
+        """Advance tokens by half a step, Brownian motion and half a step, and return the stable time step."""
         first = super().step(equation, state, dt / 2, work)
         before = work[0].copy()
         brownian.step(dt, state.steps, state.values)
@@ -185,9 +187,9 @@ class TokenLayers:
 def _dynamics_by_interval(
     integrator: Callable[[ParticleVelocity, float], Integrator], velocity: VelocityOfInterval, intervals: Schedule
 ) -> Dynamics:
-    """Return dynamics of tokens with an integrator for each interval of time, in which the velocity is the same.
+    """Return dynamics of tokens with one integrator for each interval of time.
 
-    The switch of the layer norm ``mix`` begins an interval too.
+    Within an interval the velocity field is the same. The switch of the layer norm ``mix`` also begins an interval.
     """
 
     def dynamics(state: State, until: float) -> tuple[Integrator, float]:
@@ -201,7 +203,8 @@ def _dynamics_by_interval(
 def _active_velocity(velocity: ParticleVelocity, time: float) -> tuple[ParticleVelocity, float]:
     """Return the velocity of tokens from ``time`` on, and the time of the next switch of its layer norm.
 
-    The velocity has the scheme that the layer norm ``mix`` uses then. The time is infinite where there is no switch.
+    For the layer norm ``mix``, the returned velocity has the scheme in use at ``time``. Without a later switch the time
+    of the switch is infinite.
     """
     if velocity.norm.scheme.parameter != "switch":
         return velocity, np.inf

@@ -53,7 +53,7 @@ class ZonalPointSums:
     """Sums of a zonal kernel k(⟨x,y⟩) over tokens, unit vectors (n, 2) or (n, 3), by multipliers of harmonics.
 
     multipliers   (degrees) of e^{−log_bound} k
-    gradient      those of :func:`solvers.transforms.zonal.gradient_multipliers`
+    gradient      (degrees) results of :func:`solvers.transforms.zonal.gradient_multipliers` for this kernel
     exact         sums over pairs, for tokens where the sum of the kernel is lost to rounding
     """
 

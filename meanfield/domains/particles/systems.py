@@ -57,7 +57,7 @@ class RatesOfSystems:
     def normalizer_and_output(self, which: Indices, points: Floats) -> tuple[Floats, Floats]:
         """Return kernel sums (k, n) and attention A (k, n, d) of k systems of tokens at ``points`` (k, n, d).
 
-        Both are those of ``ParticleVelocity.normalizer_and_output``; ``which`` (k,) are the numbers of the systems.
+        ``ParticleVelocity.normalizer_and_output`` defines them; ``which`` (k,) are the numbers of the systems.
         """
         total, output = np.zeros(points.shape[:2]), np.zeros_like(points)
         for head in self._heads:

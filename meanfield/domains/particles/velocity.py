@@ -46,10 +46,10 @@ class ParticleVelocity:
     pattern         tokens to which each token attends, combined with ``causal``; None for all
     rounds          maximum number of rounds of the sinkhorn iteration
 
-    Times are depth, directions θ (n, d) unit vectors, radii r (n,). Tokens on the circle and sphere attend to each
-    other by a transform where there are many; else pairs are summed, in the number format of the tokens. Raises
-    ValueError for another normalization or kernel, for a gate where layer norm keeps the radius, and for options that
-    exclude each other; Unbalanced where the iteration of sinkhorn does not converge.
+    In the methods time is the depth, directions θ (n, d) are unit vectors, and radii r have the shape (n,). Attention
+    of many tokens on the circle and the sphere uses a transform; else pairs are summed, in the number format of the
+    tokens. Raises ValueError for another normalization or kernel, for a gate where layer norm keeps the radius, and for
+    options that exclude each other; Unbalanced where the iteration of sinkhorn does not converge.
     """
 
     beta: float
@@ -89,6 +89,7 @@ class ParticleVelocity:
 
     @cached_property
     def _normalization(self) -> Normalization:
+        """Return the record of the normalization from its table."""
         return normalization_of(self.normalization)
 
     @cached_property

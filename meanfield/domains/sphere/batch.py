@@ -109,6 +109,8 @@ def _solve(
     snapshots: Sequence[Schedule],
     velocities: Sequence[Velocity],
 ) -> Iterator[tuple[int, Tables | None]]:
+    """Yield the number and the diagnostics of each case when its run ends, for the given velocity of each case."""
+
     def densities(which: Indices) -> StackedDensities:
         some, some_noises = ([each[k] for k in which.tolist()] for each in (velocities, noises))
         diffusion = Diffusion(mesh, some_noises, nonnegative=True) if some_noises[0] > 0 else None
@@ -138,18 +140,21 @@ class _DensitySamples:
         self._parts: list[Tables] = []
 
     def add(self, time: float, values: Floats) -> None:
+        """Store a state and its time, and compute the diagnostics of a full block of states."""
         self._times.append(time)
         self._states.append(values)
         if len(self._times) == MAX_STATES:
             self._compute()
 
     def _compute(self) -> None:
+        """Compute the diagnostics of the stored states, and clear the store."""
         if self._times:
             columns = self._diagnostics.of_states(self._times, self._states)
             self._parts.append({"time": np.array(self._times), **columns})
             self._times, self._states = [], []
 
     def tables(self) -> Tables:
+        """Return the times (samples,) and the diagnostics (samples, ...) by name."""
         self._compute()
         return {name: np.concatenate([part[name] for part in self._parts]) for name in self._parts[0]}
 

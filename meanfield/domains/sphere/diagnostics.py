@@ -100,6 +100,7 @@ class Samples:
 
     @cached_property
     def clusters(self) -> ClustersOfRows:
+        """Return the clusters of each density."""
         return find_clusters_of_rows(self.mesh, self.density, reach=self.scale)
 
     @cached_property
@@ -197,6 +198,7 @@ def entropy_rate(samples: Samples) -> Floats:
 
 
 def _entropy_rate(samples: Samples, k: int) -> float:
+    """Return the rate :func:`entropy_rate` of sample number ``k``."""
     mesh, attention, masses = samples.mesh, samples.velocities[k].attention, samples.masses[k]
     d, beta = mesh.centers.shape[1], attention.beta
     degree = exponential_degree(d, beta)
@@ -217,7 +219,7 @@ def _entropy_rate(samples: Samples, k: int) -> float:
 def power(samples: Samples) -> Floats:
     """Return the mean square (samples, degree) of the degree-l part of ρ/ρ̄, with the uniform density ρ̄.
 
-    Beyond degree 0 it is that of the deviation from the uniform density.
+    For degrees l > 0 this is the mean square of the degree-l part of ρ/ρ̄ − 1.
     """
     return samples.spectra[:, : samples.degree + 1]
 

@@ -117,7 +117,7 @@ def initial_moebius(mesh: Mesh, axis: Sequence[float], parameter: float) -> Floa
 def _moebius_points(axis: Floats, parameter: float) -> Floats:
     """Return points (POINTS, d) of equal mass: uniform points, moved towards the axis for the time s = ``parameter``.
 
-    An angle θ from the axis becomes the one with tan(θ/2) ↦ e^{−s} tan(θ/2).
+    The angle θ of a point from the axis changes by tan(θ/2) ↦ e^{−s} tan(θ/2).
     """
     quantile = (np.arange(POINTS) + 0.5) / POINTS
     angle = np.pi * (2 * quantile - 1) if len(axis) == 2 else np.arccos(1 - 2 * quantile)

@@ -25,6 +25,7 @@ class LayerStates(ParticleSample):
 
     @cached_property
     def state_lengths(self) -> Floats:
+        """Return the lengths (n,) of the hidden states."""
         return self.radii if self.lengths is None else self.lengths
 
 

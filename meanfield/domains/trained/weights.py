@@ -65,6 +65,7 @@ class TrainedLayers:
 
     @property
     def dimension(self) -> int:
+        """Return the dimension d of the hidden states."""
         return int(self._stored["query"].shape[-1])
 
     def layer(self, index: int) -> TrainedLayer:
