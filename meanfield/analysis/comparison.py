@@ -150,7 +150,7 @@ def clusters_at(run: Run, time: float) -> float:
 
 
 def _distances_within_run(run: Run, report: Report | None) -> Comparison:
-    """Return the distances from each snapshot of a run to the one before and to the last."""
+    """Return the distances from each snapshot of a run to the snapshot before it and to the last snapshot."""
     space, last = spaces_of(run)[0], run.snapshots - 1
     pairs = [(k, last) for k in range(last + 1)]
     rows = _rows(run, run, [*((k - 1, k) for k in range(1, last + 1)), *pairs], space, report)

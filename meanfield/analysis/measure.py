@@ -22,7 +22,8 @@ CELL_EXTENT = 0.5  # root mean square distance from the center of a cell of area
 class PointMeasure:
     """Measure of masses (n) at points (n, d) of a space.
 
-    space     "S1", "S2", … spheres, points unit vectors; "R1", "R2", …; "polar3", … polar angles on S^{d−1}, d = 3, …
+    space     "S1", "S2", … for unit vectors; "R1", "R2", … for positions; "polar3", … for polar angles on S^{d−1}, with
+              d = 3, …
     extents   (n) extent of the mass at each point, 0 for an atom. In one dimension it is the length of the cell over
               which the mass is spread evenly, else the root mean square distance of the mass from the point
     rings     (rings,) cells of each ring of latitude where the points are all cells of a mesh of S², in order
@@ -53,9 +54,10 @@ def atoms(space: str, points: Floats, masses: Floats | None = None) -> PointMeas
 
 
 def spaces_of(run: Run) -> tuple[str, ...]:
-    """Return the spaces in which the tokens of a run can be compared with those of another, the natural one first.
+    """Return the spaces in which the tokens of a run can be compared with those of another run.
 
-    Names are those of `PointMeasure`. Particles can be compared by direction or by position.
+    Names are as in `PointMeasure`. Particles can be compared by direction or by position: positions come first without
+    layer norm, directions first otherwise.
     """
     case = case_table(run.attributes)
     kind = kind_of(run.manifold)

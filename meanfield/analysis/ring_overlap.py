@@ -19,7 +19,7 @@ class Overlap:
     """Intersections of the cells of two meshes.
 
     first, second   (pieces) cell of each mesh that contains the piece
-    shares          (pieces) area relative to that of the first cell
+    shares          (pieces) area of each piece, divided by the area of its cell of the first mesh
     points          (pieces, 3) center of each piece
     """
 

@@ -32,8 +32,8 @@ class SnapshotClusters(NamedTuple):
 def counter(run: Run) -> Callable[[int], SnapshotClusters] | None:
     """Return a function that counts the clusters of snapshot k, or None where the domain has no clusters.
 
-    The position of a cluster is the peak of a density, and the center of tokens. Tokens use the clusters recorded at
-    the time of the snapshot, else those that :func:`cluster_finder` finds in it. From the handover on, when atoms
+    The position of a cluster is its peak for a density, and its center for tokens. Clusters of tokens are the ones
+    recorded at the time of the snapshot, or else found by :func:`cluster_finder`. From the handover on, when atoms
     (point masses) replace the clusters, clusters are the atoms of the preceding sample. Raises FileError for recorded
     clusters that no run can have.
     """

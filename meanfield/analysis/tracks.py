@@ -60,8 +60,8 @@ class Merger:
     source : int
         Number of the cluster that ends.
     masses : tuple of two floats
-        Masses of both, ``into`` first: medians over the samples since a cluster last appeared or merged, because the
-        division of mass between two near clusters is less accurate.
+        Masses of the two clusters, ``into`` first: medians over the samples since a cluster last appeared or merged,
+        because the division of mass between two near clusters is less accurate.
     before : int
         Number of clusters before the merger.
     after : int
@@ -174,7 +174,7 @@ def link_clusters(masses: Floats, centers: Floats, max_angle: float = MAX_ANGLE)
 class OpenTrack:
     """Cluster followed through time up to the current sample.
 
-    ``columns`` is its place among the clusters of each sample from ``first`` on.
+    ``columns`` are the indices of the cluster in the samples from ``first`` on, one for each sample.
     """
 
     number: int

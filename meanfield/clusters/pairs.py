@@ -41,8 +41,8 @@ def pairs_of_points(points: Floats, masses: Floats, *, different: bool = True) -
     different   whether x and y are never the same point, P(i, j) ∝ m_i m_j for i ≠ j, as in the phase diagrams of
                 2312.10794
 
-    All pairs are counted for n ≤ 4096; beyond, those of 4096 points at equal steps through the list. A single point
-    counts as a collapsed pair.
+    All pairs are counted for n ≤ 4096. For larger n only pairs of 4096 points are counted, at equal steps through the
+    list. A single point counts as a collapsed pair.
     """
     if len(points) > MAX_POINTS:
         chosen = np.arange(MAX_POINTS) * len(points) // MAX_POINTS
@@ -90,8 +90,8 @@ def pairs_of_density(mesh: Mesh, masses: Floats) -> Floats:
 def spectra(mesh: Mesh, transform: Harmonics, masses: Floats) -> Floats:
     """Return the mean square (rows, degrees) of the degree-l part of ρ/ρ̄, for densities ρ of masses (rows, cells).
 
-    ρ̄ is the uniform density. The result is (∫ρ)² for degree 0; beyond, it is that of the deviation from uniform
-    masses. A row is independent of the other rows, and accurate for the smallest deviation.
+    ρ̄ is the uniform density. The result is (∫ρ)² for degree 0. For degrees l > 0 it is computed from the deviation
+    ρ/ρ̄ − 1. A row is independent of the other rows, and accurate for the smallest deviation.
     """
     found = transform.power(masses - mesh.volumes / mesh.volume)
     found[:, 0] = masses.sum(axis=1) ** 2

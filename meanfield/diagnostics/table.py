@@ -25,14 +25,14 @@ Attributes = tuple[tuple[str, str | float], ...]
 class Diagnostic(NamedTuple):
     """Entry of the table of diagnostics of a domain: a quantity that is recorded during a run.
 
-    function     sample → value, with the sample of the set-up of the domain; or samples → (samples, ...) values, in the
+    function     sample → value, with a sample as the domain defines it; or samples → (samples, ...) values, in the
                  tables of :class:`DiagnosticsTogether`
-    dimensions   names, separated by blanks; lengths are those of the domain or in LENGTHS
-    long_name    in words, for the file
-    possible     case → whether it can be recorded
-    default      whether it is recorded unless others are named
-    sums_pairs   whether its cost is proportional to all pairs of tokens
-    attributes   of its dataset, for programs; the long name is for people
+    dimensions   names of the axes of the value, separated by blanks; lengths are given by the domain or by LENGTHS
+    long_name    description of the quantity in the file, for people
+    possible     case → whether the quantity can be recorded
+    default      whether the quantity is recorded if the case names no diagnostics
+    sums_pairs   whether the cost is proportional to the number of pairs of tokens
+    attributes   attributes of the dataset in the file, for programs
     """
 
     function: Callable[[Any], float | Floats]
@@ -55,10 +55,10 @@ LENGTHS = {"cluster": MAX_CLUSTERS, "pair_bin": BINS}  # of dimensions that are 
 class Diagnostics:
     """Selected diagnostics of a run: columns in its file, and values of a state.
 
-    names     from the table
-    table     entry of each name
-    lengths   of each dimension
-    sample_of   (time, values of the state) → the argument of the functions
+    names       names of the selected diagnostics
+    table       entry of each diagnostic, by name
+    lengths     length of each dimension, by name
+    sample_of   (time, values of the state) → the argument of the functions in the table
 
     ``may_wait``: whether values depend on the state alone, not on the time of their computation.
     """
@@ -76,6 +76,7 @@ class Diagnostics:
 
     @property
     def columns(self) -> list[Column]:
+        """Return the description of the dataset of each diagnostic in a run file."""
         result = []
         for name in self.names:
             entry = self.table[name]
@@ -92,7 +93,10 @@ class Diagnostics:
         return self.values(self.sample_of(time, values), going_on)
 
     def values(self, sample: Any, going_on: GoingOn = lambda: None) -> dict[str, float | Floats]:
-        """Return the values of the diagnostics, by name, of a sample that ``sample_of`` has returned."""
+        """Return the values of the diagnostics, by name, of a sample that ``sample_of`` has returned.
+
+        ``going_on`` is called before each diagnostic and within long ones; its exceptions cancel the computation.
+        """
         found: dict[str, float | Floats] = {}
         with np.errstate(over="ignore", invalid="ignore"), cancellable(going_on):  # of a state that is about to blow up
             for name in self.names:

@@ -29,8 +29,8 @@ def load(dotted: str) -> Any:
 class DefaultResolution(NamedTuple):
     """Default of ``domain.resolution``: ``per_width`` cells per smallest scale across ``extent``, at most ``most``.
 
-    The smallest scale is the kernel width 1/√β. With n cells in it, two points merge 100/n² % too early: 0.4 % for 16,
-    1.7 % for 8, measured on circle and sphere at β = 4 and 9.
+    The smallest scale is the kernel width 1/√β. With n cells per kernel width, two points merge 100/n² % too early:
+    0.4 % for 16, 1.7 % for 8, measured on circle and sphere at β = 4 and 9.
     """
 
     extent: float

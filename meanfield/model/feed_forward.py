@@ -80,10 +80,12 @@ def feed_forward_random(
 
 
 def _relu(x: Floats) -> Floats:
+    """Return max(x, 0)."""
     return np.maximum(x, 0.0)
 
 
 def _gelu(x: Floats) -> Floats:
+    """Return x Φ(x), with the normal distribution function Φ."""
     values: Floats = x * 0.5 * (1.0 + backend_for(x).erf(x / np.sqrt(2.0)))
     return values
 

@@ -115,6 +115,7 @@ class ZonalSums:
 
     @cached_property
     def _rows(self) -> ZonalRows:
+        """Return the operator of the same sums for several densities, one in each row."""
         return ZonalRows([self])
 
     @property

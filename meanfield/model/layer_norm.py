@@ -298,6 +298,7 @@ def _namespace(array: Floats) -> Any:
 
 
 def _zeros_like(array: Floats) -> Floats:
+    """Return an array of zeros with the shape, the number format and the device of an array."""
     zeros: Floats = _namespace(array).zeros_like(array)
     return zeros
 
@@ -338,7 +339,7 @@ class Scheme:
     sees_positions    whether attention depends on x, not on θ
     parameter         the field of LayerNorm that only this scheme uses, "alpha" or "switch"
     period            time → the time scale on which s itself changes
-    text              in captions; None where captions omit the scheme
+    text              description of the scheme in captions; None where captions omit the scheme
     """
 
     speed_scale: Callable[[LayerNorm, float | Floats, Sizes, Sizes], Sizes]
@@ -351,6 +352,7 @@ class Scheme:
 
     @property
     def carries_radius(self) -> bool:
+        """Return whether the radius of tokens may vary under this scheme."""
         return self.radial_velocity is not None
 
 

@@ -145,9 +145,10 @@ class HasRates(Protocol):
 
 
 def linear_step(attention: HasRates, noise: float, dimension: int) -> float:
-    """Return the longest accurate time step near the uniform density: 1/(ACCURACY · the rate of the fastest mode).
+    """Return the longest accurate time step near the uniform density, 1/(ACCURACY (|λ_l| + κ l(l + d − 2))).
 
-    The step is infinite where no mode grows or decays. ``noise`` is the coefficient κ of the diffusion κΔρ.
+    l is the degree with the largest rate |λ_l| by attention alone, and κ = ``noise`` the coefficient of the diffusion
+    κΔρ. The step is infinite where no mode grows or decays.
     """
     degree = attention.rate_degree
     fastest = attention.rate + noise * degree * (degree + dimension - 2)
@@ -157,9 +158,9 @@ def linear_step(attention: HasRates, noise: float, dimension: int) -> float:
 class LinearRegime:
     """Bound of the time step near the uniform density, as a term of an equation that adds no rate of change.
 
-    The bound is that of the fastest of |λ_l| + κ l(l + d − 2), for modes of degree l.
+    The bound is :func:`linear_step`, where the density is near the uniform one.
 
-    attention   supplies the linear growth rates λ_l
+    attention   supplies the fastest linear growth or decay rate, and its degree
     noise       κ ≥ 0
     dimension   d of the space around the sphere
     if_near     values, step → the step if the density is near the uniform one, else ∞

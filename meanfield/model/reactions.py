@@ -110,7 +110,7 @@ def _constant(rate: float, density: Floats) -> float:
 
 
 def _logistic(rate: float, equilibrium: float, density: Floats) -> Floats:
-    """Return the relative growth rate (cells,) of the logistic reaction with the density ``equilibrium`` at rest."""
+    """Return the relative growth rate (cells,) of the logistic reaction, 0 at the density ``equilibrium``."""
     return rate * (1.0 - density / equilibrium)
 
 

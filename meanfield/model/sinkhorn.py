@@ -166,6 +166,6 @@ def _check_range(logs: Floats, occupied: np.ndarray) -> None:
 
 
 def _log(sums: Floats) -> Floats:
-    """Return the logarithms of sums ≥ 0, bounded below by that of the least positive number."""
+    """Return the logarithms of sums ≥ 0, bounded below by the logarithm of the least positive number."""
     logs: Floats = np.log(np.maximum(sums, np.finfo(sums.dtype).tiny))
     return logs

@@ -53,7 +53,7 @@ class LayerForm:
     activation     σ of the network: "gelu", "gelu_tanh", "relu", "silu" or "tanh"
     causal         whether token i attends to tokens j ≤ i only
     frequencies    ω of rotary positions, at most d_head/2, None for none; a layer can have others
-    rotary_scale   factor of both rotated vectors
+    rotary_scale   factor of the rotated queries and keys
     cap            κ of the cap of logits, infinite for none
     experts        number of networks that act on a token, of those that a router selects from; 0 without a router
     """
@@ -280,11 +280,13 @@ def _check_shapes(arrays: Arrays) -> None:
 
 
 def _gelu_tanh(x: Floats) -> Floats:
+    """Return GELU in its approximation by tanh."""
     values: Floats = 0.5 * x * (1.0 + np.tanh(np.sqrt(2.0 / np.pi) * (x + 0.044715 * x**3)))
     return values
 
 
 def _silu(x: Floats) -> Floats:
+    """Return x/(1 + e^{−x})."""
     from scipy.special import expit
 
     values: Floats = x * expit(x)

@@ -276,7 +276,7 @@ def _predict(case: Case, states: BistableStates, start: str, n: Sequence[int] | 
 
 
 def _default_counts(height: float) -> list[int]:
-    """Return numbers of tokens with barriers of about _BARRIERS, rounded to two digits."""
+    """Return numbers n of tokens whose barriers nΔF/κ are about _BARRIERS, for ΔF/κ = ``height``, in two digits."""
     counts = [barrier / height for barrier in _BARRIERS]
     return sorted({max(_FEWEST, int(float(f"{count:.1e}"))) for count in counts})
 

@@ -201,7 +201,7 @@ def branch(
 def compare(a: Result | str | Path, b: Result | str | Path | None = None) -> comparison.Comparison:
     """Return distances between two runs at common times, or between the snapshots of one run.
 
-    The snapshots of one run are compared with the one before and with the last.
+    Each snapshot of one run is compared with the snapshot before it and with the last snapshot.
 
     Parameters
     ----------

@@ -45,8 +45,8 @@ class Branch:
         States at which the parameter turns back.
     bifurcations : tuple of Bifurcation
         States at which other branches leave this one.
-    unlocated : tuple of Unlocated
-        Steps within which a fold or a bifurcation was detected and not found.
+    unlocated : tuple of UnlocatedPoint
+        Steps within which a fold or a bifurcation was detected and not located.
     end : str
         Reason why the branch ends.
     """

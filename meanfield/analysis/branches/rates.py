@@ -11,9 +11,9 @@ On the circle the orders are m = 0 and 1, even and odd about the axis. In terms 
 
 so a rate vanishes only where an eigenvalue μ of K is 1. K is symmetric in g √(f/φ'). Where φ' is constant, A and
 f(I − K) are symmetric, and the number of positive rates equals the number of eigenvalues μ > 1 (Sylvester's law of
-inertia). For softmax the two numbers differ by complex pairs of rates that have crossed the imaginary axis. Signs are
-those of μ − 1, whose error is rounding even where a rate is exponentially small because A is small, such as the rate of
-mass exchange between clusters.
+inertia). For softmax the two numbers differ by complex pairs of rates that have crossed the imaginary axis. Signs
+of rates are taken from μ − 1. The error of μ − 1 is rounding even where a rate is exponentially small because A is
+small, such as the rate of mass exchange between clusters.
 
 Two directions are projected out exactly: constants (m = 0), which conservation of mass excludes, and rotations of the
 axis (m = 1), which are neutral.
@@ -232,7 +232,7 @@ def _complement(basis: Floats, direction: Floats | None) -> Floats:
 def _slowest(matrix: Floats, space: Floats) -> tuple[Floats, Floats]:
     """Return the MODES smallest singular values of ``matrix``, smallest first, and their modes (modes, MODES).
 
-    The columns of ``matrix`` are the images of those of ``space``, from which the modes are combined.
+    The columns of ``matrix`` are the images of the columns of ``space``. Modes are linear combinations of the latter.
     """
     _, sigma, modes = np.linalg.svd(np.linalg.qr(matrix, mode="r"))
     return sigma[::-1][:MODES], space @ modes[::-1][:MODES].T

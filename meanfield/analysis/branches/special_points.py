@@ -3,7 +3,7 @@
 At a fold the parameter turns back: log p has an extremum along the branch, and one margin of order 0 changes its sign.
 At a bifurcation a margin of some order changes its sign elsewhere. The equations that continue a branch are singular at
 bifurcations of order 0. Points in between are therefore found from the cubic through the two ends, with corrections
-along the directions in which the equations are regular. Nearer ends then replace the first ones.
+along the directions in which the equations are regular. The search is then repeated between two nearer points.
 """
 
 from __future__ import annotations
@@ -110,7 +110,7 @@ def special_points(
     """Yield the folds and bifurcations of a branch between two of its points, one step apart.
 
     They are found where a growth rate has opposite signs at both points, beyond rounding. Where Newton's iteration
-    fails, Unlocated is yielded.
+    fails, each order with such a rate, or else order 0, yields an UnlocatedPoint.
     """
     try:
         yield from _split(varied, before, after, _HALVINGS)
@@ -172,7 +172,7 @@ def _locate(
 ) -> BranchPoint:
     """Return the point between two points of a branch at which a function with opposite signs at both is zero.
 
-    The zero is found a second time between nearer points of the branch, where these have opposite signs too.
+    The search is repeated between two points near the zero, if the function has opposite signs there.
     """
     root, found = _root(varied, before, after, function)
     ends = [_point_between(varied, before, after, t) for t in (max(root - _NEARER, 0.0), min(root + _NEARER, 1.0))]

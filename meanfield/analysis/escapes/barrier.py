@@ -51,7 +51,7 @@ class Barrier:
     power : float
         Power of n in the prefactor: −(d − 1)/2 from the uniform density, 0 from a density with an axis.
     well_slope, saddle_slope : float
-        Means of |∇ log ρ|² over both densities.
+        Means of |∇ log ρ|² over the metastable density and over the saddle.
     """
 
     well: Equilibrium

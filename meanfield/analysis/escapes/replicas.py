@@ -34,7 +34,7 @@ RatesOfTokens = Callable[[Floats], Floats]
 
 @dataclass(frozen=True)
 class TokenSystem:
-    """Systems of n tokens with noise on the unit sphere, unnormalized attention without rescaling.
+    """Systems of n tokens on the unit sphere, moved by noise and by unnormalized attention without rescaling.
 
     Attributes
     ----------
@@ -112,7 +112,7 @@ def first_passages(
 
 
 def rates_of_tokens(system: TokenSystem) -> RatesOfTokens:
-    """Return the function from positions (systems, n, d) of unit vectors to the velocities of attention, tangent."""
+    """Return the function from positions (systems, n, d) of unit vectors to the tangent velocities of attention."""
     if system.dimension == 2:
         return _CircleRates(system.beta, system.value)
     velocity = ParticleVelocity(system.beta, "unnormalized", (Head(value=system.value),))

@@ -34,7 +34,7 @@ def bistable_states(case: Case) -> BistableStates:
     """Return the uniform density, the saddle and the ordered density at the noise of a case.
 
     Raises CaseError where linear theory does not apply, where the flow is no gradient flow of a free energy, and for a
-    noise at which not both densities are stable.
+    noise at which the uniform and the ordered density are not both stable.
     """
     if (refused := refusal_of_theory(case)) is not None:
         raise refused

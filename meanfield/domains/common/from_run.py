@@ -38,7 +38,7 @@ def snapshot_of_run(case: Case) -> tuple[Run, int]:
 def mesh_of_run(run: Run) -> Mesh:
     """Return the mesh of the densities of a run on the circle or the sphere.
 
-    Raises FileError for a file whose cells are not those of its resolution.
+    Raises FileError for a file whose cells do not match its resolution.
     """
     mesh_by_resolution = kind_of(run.manifold).mesh
     assert mesh_by_resolution is not None

@@ -80,7 +80,7 @@ class Trained(Domain, frozen=True, kw_only=True, tag="transformer"):
         return [f"without {', '.join(self.without)}"] if self.without else ["all parts of a trained layer"]
 
     def problems(self, case: Case) -> Problems:
-        """Yield the errors of a case whose layers are those of a model: key, value, and what is expected."""
+        """Yield the errors of a case with the layers of a trained model: key, value, and what is expected."""
         attention = case.attention
         if case.time.method != "layers":
             yield "time.method", case.time.method, '"layers" for a trained Transformer'
