@@ -37,8 +37,8 @@ class Summary(NamedTuple):
 class Backend(Protocol):
     """Module of functions for one device: `solvers.backends.cpu`, `solvers.backends.gpu`.
 
-    The protocol lists the kernels; their docstrings, with the shape of each argument, are in `solvers.backends.cpu`,
-    whose source is translated for the GPU.
+    The protocol lists the functions and kernels. The docstrings, with the shape of each argument, are in
+    `solvers.backends.cpu`, whose source is translated for the GPU.
     """
 
     __name__: str

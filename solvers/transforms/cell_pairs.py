@@ -66,7 +66,10 @@ class ZonalPairs:
                 whole[backend.to_device(some)] = backend.to_device(part)
 
     def _tile(self, targets: Floats, sources: Floats, logs: Floats) -> tuple[Floats, Floats, Floats]:
-        """Return the sums log_scale, Z and N of a zonal kernel at targets over sources of log masses ``logs``."""
+        """Return log_scale (n,), Z (n,) and N (n, d), the sums of a zonal kernel at targets (n, d).
+
+        The sums are over sources (m, d), whose masses have the logarithms ``logs`` (m,).
+        """
         exponents = self._log_kernel(targets @ sources.T) + logs
         log_scale = np.maximum(exponents.max(axis=1, initial=-np.inf), np.finfo(np.float64).min)  # not −∞
         kernel = np.exp(exponents - log_scale[:, None])

@@ -41,12 +41,15 @@ class GaussGrid:
 
     @property
     def cells(self) -> int:
+        """Return the number of nodes."""
         return len(self.volumes)
 
     @cached_property
     def ring_start(self) -> NDArray[np.int64]:
+        """Return the index of the first node of each ring, followed by the number of nodes (rings + 1,)."""
         return np.concatenate([[0], np.cumsum(self.ring_cells, dtype=np.int64)])
 
     @property
     def backend(self) -> Backend:
+        """Return the backend of the device that holds the arrays."""
         return backend_for(self.volumes)

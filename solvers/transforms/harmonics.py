@@ -77,7 +77,7 @@ class Harmonics(Protocol):
     def power(self, masses: Floats) -> Floats:
         """Return the mean square of each degree of ρ/ρ̄, for the density ρ of masses whose sum is 1.
 
-        The results of a row are independent of the other rows.
+        ρ̄ is the uniform density. The results of a row are independent of the other rows.
 
         Parameters
         ----------
@@ -259,7 +259,8 @@ class SphereHarmonics:
         Parameters
         ----------
         modes : (4, degree + 1, half) array
-            Azimuthal modes of the function's masses, as the analysis of ``along_rings`` returns them.
+            Azimuthal modes of the function's masses, as returned by ``RingTransform.analysis``; ``half`` counts the
+            northern rings and that on the equator.
         multipliers : (2 or 3, degree + 1) array
             Factors of the function's harmonic coefficients of each degree in f, p and r; without the last row r = 0.
             The highest degree of p must vanish.
@@ -287,7 +288,7 @@ class SphereHarmonics:
         Parameters
         ----------
         modes : (..., 4, degree + 1, half) array
-            Azimuthal modes of the masses of one function, or of several.
+            Azimuthal modes of the masses of one function or several, as in :meth:`gradient`.
         multipliers : (2, degree + 1) array
             Multipliers of f and p as in :meth:`gradient`.
         uniform : (...) array, optional
@@ -334,7 +335,7 @@ class SphereHarmonics:
         return empty(shape), empty(shape)
 
     def _synthesis_work(self, modes: Floats) -> int:
-        """Return the work of a Legendre synthesis of azimuthal modes, in items of a kernel."""
+        """Return the work of a Legendre synthesis of azimuthal modes, in the unit of the backend's ``launch``."""
         return modes.size * self.degree // (4 * PRODUCTS)  # l ≥ m, half of the rings, several sets at a time
 
     def power(self, masses: Floats) -> Floats:

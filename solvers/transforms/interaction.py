@@ -181,8 +181,8 @@ class Convolution:
         If ``mesh`` is not a :class:`~solvers.Mesh`, or ``kernel`` or ``gradient`` not a function of one argument that
         returns real numbers.
     ValueError
-        For another mesh, as one of a device, and for a kernel that returns an array of another shape, masked numbers or
-        numbers that are not finite.
+        For another mesh, such as one on a GPU, and for a kernel that returns an array of another shape, masked numbers
+        or numbers that are not finite.
 
     Examples
     --------
@@ -269,13 +269,16 @@ class Convolution:
         return np.stack([self._inverse(spectrum * slope) for slope in self._slopes], axis=1)
 
     def _spectrum(self, values: Floats) -> Any:
+        """Return the discrete Fourier transform of kernel values on the padded grid."""
         return np.fft.rfftn(values.reshape(self._padded))
 
     def _forward(self, u: Floats) -> Any:
+        """Return the discrete Fourier transform of the masses of a field u (cells,), padded with zeros beyond walls."""
         check_array("u", u, (self.mesh.cells,))
         return np.fft.rfftn((u * self.mesh.volumes).reshape(self._shape), self._padded, axes=range(len(self._shape)))
 
     def _inverse(self, spectrum: Any) -> Floats:
+        """Return the values (cells,) of a function on the padded grid, from its discrete Fourier transform."""
         values = np.fft.irfftn(spectrum, self._padded, axes=range(len(self._shape)))
         return np.ascontiguousarray(values[tuple(slice(n) for n in self._shape)]).reshape(-1)
 

@@ -7,9 +7,10 @@ A cell represents mass spread evenly over the circle of latitude θ′. The mean
 
 with g_ν, r_ν of solvers/transforms/bessel.py at |β| sinθ sinθ′ and the sign of β. K is positive, so that a sum over
 masses is accurate to rounding at every latitude. The expansion Σ_l c_l φ_l(θ)φ_l(θ′) in Gegenbauer functions is
-accurate only for the largest Z: on S^{63} at β = 100 half the mass at a pole leaves the bulk an error of 2e-8, all but
-1e-6 of it one of 2 %. Cost on one core: 8·cells² bytes for K and for each K·(…); both sums take 0.14 ms at 512 cells
-and 1.5 ms at 2048 (by 260 degrees 0.05 and 0.19 ms); setting up takes 0.1 s and 4 s.
+accurate only for the largest Z: on S^{63} at β = 100 with half the mass at a pole, Z in the bulk has an error of 2e-8;
+with all mass but 1e-6 at the pole, the error is 2 %. The tables K and K·(…) have 8·cells² bytes each. On one core both
+sums take 0.14 ms at 512 cells and 1.5 ms at 2048 (the expansion to degree 260: 0.05 and 0.19 ms), the setup 0.1 s and
+4 s.
 """
 
 from __future__ import annotations
@@ -35,10 +36,10 @@ class PolarKernel:
     dimension   d ≥ 2
     beta        any real number
 
-    All sums at cell i are times e^{−log_scale[i]}, log_scale (cells) = max_j log K_ij, so that none overflows.
+    All sums at cell i are multiplied by e^{−log_scale[i]}, log_scale (cells,) = max_j log K_ij, to prevent overflow.
     ``uniform_sums`` (2, cells) are ∫K and ∫K⟨x,y⟩ over the uniform distribution, in closed form; the slope of ∫K
-    vanishes, and ``uniform_mean`` is the ratio of both. Special functions are evaluated on the host, the tables are
-    stored on the device of the mesh. Raises ValueError for too many cells.
+    vanishes, and ``uniform_mean`` is the second sum over the first. Special functions are evaluated on the host, the
+    tables are stored on the device of the mesh. Raises ValueError for too many cells.
     """
 
     def __init__(self, mesh: Mesh, dimension: int, beta: float) -> None:

@@ -10,6 +10,7 @@ from .launching import index, inline, kernel, share
 
 @kernel
 def _root(parent, i):
+    """Return the root of the tree that contains cell i, and shorten the path to the root in ``parent`` (cells,)."""
     while parent[index(i)] != i:
         parent[index(i)] = parent[index(parent[index(i)])]
         i = parent[index(i)]

@@ -90,4 +90,5 @@ def exponential(x):
 
 @overload(exponential, jit_options={"fastmath": CONTRACT, "error_model": "numpy"})
 def _(x):
+    """Return the implementation of eˣ for Numba's type of x."""
     return _IMPLEMENTATIONS[x]

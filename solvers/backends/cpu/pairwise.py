@@ -40,9 +40,9 @@ def redo_sums(lost, occupied, count, targets, sources, weights, sums, by):
     holds s (n,), Z (n,) and N (n, d).
 
     occupied, count   :func:`true_indices` of the weights, which are positive there
-    targets       function of places (k,) or a slice that returns b (k, d), d = 2 or 3
-    by            `pairwise.exponential_sums`, or a faster function for many targets and sources; a
-                  device sums all pairs itself, without a transfer of their number
+    targets       function of indices (k,) or of a slice that returns b (k, d), d = 2 or 3
+    by            function (b, y, w) that returns s, Z and N, such as `solvers.transforms.pairwise.exponential_sums`;
+                  unused on a GPU, which sums over all pairs itself
     """
     places = np.flatnonzero(lost)
     if len(places):

@@ -113,6 +113,7 @@ def _count_edge_parts(a, b, c, rings):
 
 @inline
 def _square(p, q):
+    """Return the squared distance of two points in R³."""
     return (q[0] - p[0]) ** 2 + (q[1] - p[1]) ** 2 + (q[2] - p[2]) ** 2
 
 

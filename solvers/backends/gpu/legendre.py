@@ -126,6 +126,7 @@ def _synthesize_order(m, first_set, sets, cosine, sine, coefficients, mirror, mo
 
 @cuda.jit
 def _analyze(cosine, sine, modes, coefficients):
+    """Compute the coefficients of :func:`legendre_analysis`, a block of threads for each row and order."""
     row, m = cuda.blockIdx.x // modes.shape[2], cuda.blockIdx.x % modes.shape[2]
     parts = modes[row]
     _analyze_order(m, cosine, sine, parts[0], parts[1], parts[2], parts[3], coefficients[row])
@@ -133,6 +134,7 @@ def _analyze(cosine, sine, modes, coefficients):
 
 @cuda.jit
 def _square(coefficients, squares):
+    """Compute squares[r, m, l] = |coefficients[r, l, m]|², twice as much for m > 0; one thread for each number."""
     degrees = coefficients.shape[1]
     item = cuda.grid(1)
     if item < coefficients.size:
@@ -154,6 +156,7 @@ def legendre_analysis(worker, workers, cosine, sine, modes, coefficients, square
 
 @cuda.jit
 def _synthesize(cosine, sine, coefficients, mirror, modes_re, modes_im):
+    """Compute the modes of :func:`legendre_synthesis`, a block of threads for each order and up to SETS sets."""
     sets, degrees = coefficients.shape[0], coefficients.shape[1]
     first, m = cuda.blockIdx.x // degrees * SETS, cuda.blockIdx.x % degrees
     _synthesize_order(m, first, min(SETS, sets - first), cosine, sine, coefficients, mirror, modes_re, modes_im)
@@ -173,6 +176,7 @@ def legendre_synthesis(worker, workers, cosine, sine, coefficients, mirror, mode
 def _convolve(
     cosine, sine, modes, uniform, multipliers, below, above, mirror, coefficients, sets, modes_re, modes_im
 ):  # fmt: skip
+    """Compute the modes of :func:`zonal_modes`, a block of threads for each row and order."""
     degrees, count = coefficients.shape[1], len(multipliers) + 1
     row, m = cuda.blockIdx.x // degrees, cuda.blockIdx.x % degrees
     parts = modes[row]

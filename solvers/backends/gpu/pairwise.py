@@ -25,6 +25,7 @@ _MAX_PARTS = 5 if SIMULATED else 256  # of the sources of a target: one thread a
 
 @cuda.jit
 def _add_all(targets, sources, vectors, running, causal, log_scale, sums):
+    """Compute the sums of :func:`exponential_sums`, a block for each tile and a thread for each target."""
     tile, lane, lanes = cuda.blockIdx.x, cuda.threadIdx.x, cuda.blockDim.x
     depth, rows = targets.shape[1], vectors.shape[1]
     shared = cuda.shared.array((_DEPTH, PAIR_SOURCES), targets.dtype)  # sources side by side: read several at a time
@@ -105,7 +106,7 @@ def exponential_sums(worker, workers, targets, sources, vectors, running, causal
 def true_indices(mask):
     """Return the indices where a mask (n,) is true, then the other indices, and the number of true entries.
 
-    Thus the number stays on the GPU. The true ones are in increasing order.
+    The indices of true entries are in increasing order. The number stays on the GPU.
     """
     among = xp.cumsum(mask, dtype=np.int32)  # number of true entries so far
     index = xp.cumsum(xp.ones_like(among), dtype=np.int32) - 1
@@ -135,6 +136,7 @@ def _parts(count):
 
 @device_function
 def _exponent(target, source):
+    """Return ⟨b, y⟩ of a target b and a source y, both (2,) or (3,)."""
     exponent = target[0] * source[0] + target[1] * source[1]
     return exponent + target[2] * source[2] if len(target) == 3 else exponent
 

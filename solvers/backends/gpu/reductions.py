@@ -32,8 +32,8 @@ def _larger(one, other):
 
 
 @device_function
-def _of_block(value, is_sum):
-    """Return the sum, or the largest, of the values of all threads of a block, in each thread."""
+def _reduce_block(value, is_sum):
+    """Return to each thread of a block the sum of all threads' values; the largest value if ``is_sum`` is false."""
     lane, half = cuda.threadIdx.x, cuda.blockDim.x // 2
     values = cuda.shared.array(THREADS, np.float64)
     cuda.syncthreads()
@@ -49,15 +49,17 @@ def _of_block(value, is_sum):
 
 
 @device_function
-def _of_grid(value, is_sum, parts, finished):
-    """Return whether this block is the last to finish, and in that block the sum, or the largest, of all values.
+def _reduce_grid(value, is_sum, parts, finished):
+    """Return whether this block is the last to finish; return to the last block the sum of all threads' values.
+
+    If ``is_sum`` is false, the largest value replaces the sum.
 
     parts      (blocks,) work space
     finished   (1,) number of blocks that have finished, 0 before and after a launch
     """
     lane = cuda.threadIdx.x
     is_last = cuda.shared.array(1, np.int32)
-    total = _of_block(value, is_sum)
+    total = _reduce_block(value, is_sum)
     if lane == 0:
         parts[cuda.blockIdx.x] = total
         cuda.threadfence()
@@ -71,15 +73,16 @@ def _of_grid(value, is_sum, parts, finished):
     for block in range(lane, cuda.gridDim.x, cuda.blockDim.x):
         part = cuda.atomic.add(parts, block, 0.0)  # a read that sees what other blocks have written
         total = total + part if is_sum else _larger(total, part)
-    return True, _of_block(total, is_sum)
+    return True, _reduce_block(total, is_sum)
 
 
 @cuda.jit
 def _dot(one, other, parts, finished, result):
+    """Compute result[0] = Σ_i one[i] other[i]; see :func:`_reduce_grid`."""
     total = 0.0
     for i in range(cuda.grid(1), len(one), cuda.gridsize(1)):
         total += one[i] * other[i]
-    is_last, total = _of_grid(total, True, parts, finished)
+    is_last, total = _reduce_grid(total, True, parts, finished)
     if is_last and cuda.threadIdx.x == 0:
         result[0] = total
 
@@ -91,10 +94,11 @@ def dot(one, other):
 
 @cuda.jit
 def _find_uniform_part(density, volumes, mass, volume, parts, finished, result):
+    """Compute result[0] for :func:`uniform_part`; see :func:`_reduce_grid`."""
     mean, total = _mean_density(mass[0], volume), 0.0
     for i in range(cuda.grid(1), len(density), cuda.gridsize(1)):
         total += abs(density[i] - mean) * volumes[i]
-    is_last, total = _of_grid(total, True, parts, finished)
+    is_last, total = _reduce_grid(total, True, parts, finished)
     if is_last and cuda.threadIdx.x == 0:
         result[0] = _uniform_part(total, mean, volume)
 
@@ -112,7 +116,7 @@ def uniform_part(density, volumes, mass, volume):
 @device_function
 def _write_largest(value, parts, finished, result):
     """Write the largest of the values of all threads, an outflow rate, and its time step; NaN if one value is NaN."""
-    is_last, largest = _of_grid(value, False, parts, finished)
+    is_last, largest = _reduce_grid(value, False, parts, finished)
     if is_last and cuda.threadIdx.x == 0:
         result[0], result[1] = largest, _step_of_rate(largest)
 
@@ -170,18 +174,19 @@ def step_of_shares(shares):
 
 @cuda.jit
 def _summarize(values, volumes, occupied, parts, more_parts, finished, result):
+    """Compute the three numbers of :func:`summary` in ``result``; see :func:`_reduce_grid`."""
     total, largest = 0.0, values[0]
     for i in range(cuda.grid(1), len(values), cuda.gridsize(1)):
         total += values[i] * volumes[i]
         largest = _larger(largest, values[i])
-    largest = _of_block(largest, False)
+    largest = _reduce_block(largest, False)
     if cuda.threadIdx.x == 0:
         more_parts[cuda.blockIdx.x] = largest
-    is_last, total = _of_grid(total, True, parts, finished)
+    is_last, total = _reduce_grid(total, True, parts, finished)
     if is_last:
         for block in range(cuda.threadIdx.x, cuda.gridDim.x, cuda.blockDim.x):
             largest = _larger(largest, cuda.atomic.add(more_parts, block, 0.0))
-        largest = _of_block(largest, False)
+        largest = _reduce_block(largest, False)
         if cuda.threadIdx.x == 0:
             result[0], result[1], result[2] = total, occupied * total, largest
 

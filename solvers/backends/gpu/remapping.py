@@ -21,6 +21,10 @@ _remap_on_sphere = translated(remapping.remap_on_sphere)
 
 @cuda.jit
 def _scatter_segments(places, edges, period, corners, masses, cells, amounts, at, write):
+    """Append cell and mass of each part of a segment to ``cells`` and ``amounts``, one thread for each segment.
+
+    ``at`` (segments,) is the next free index of each segment; if ``write`` is false, parts are only counted there.
+    """
     k = cuda.grid(1)
     if k < len(corners):
         one, scattered = slice(k, k + 1), ((cells, amounts, at[k : k + 1], write),)
@@ -31,6 +35,7 @@ def _scatter_segments(places, edges, period, corners, masses, cells, amounts, at
 def _scatter_triangles(
     images, normals, ring_start, ring_cells, edges, corners, masses, bulges, cells, amounts, at, write
 ):
+    """Append cell and mass of each part of a triangle, as :func:`_scatter_segments` for a segment."""
     k = cuda.grid(1)
     if k < len(corners):
         one, scattered = slice(k, k + 1), ((cells, amounts, at[k : k + 1], write),)

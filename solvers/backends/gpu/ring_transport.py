@@ -91,7 +91,7 @@ def _other(place, faces):
 
 @device_function
 def _at(values, n):
-    """Return the values at five cells."""
+    """Return the values at the five cells with the numbers n (5,)."""
     return values[n[0]], values[n[1]], values[n[2]], values[n[3]], values[n[4]]
 
 
@@ -114,6 +114,7 @@ def _stencil(c, xs, ys, x, y):
 def _reconstruct(
     rows, slopes, offsets, tangents, stencils, density, east, north, low, high, occupied, flux, smooth, sent
 ):
+    """Compute the fluxes and weights of :func:`reconstruct_on_rings`, a thread for each cell."""
     row = rows[cuda.blockIdx.x // BLOCKS]
     count = 2 + row[NORTH_FACES] + row[SOUTH_FACES]
     first = cuda.blockIdx.x % BLOCKS * cuda.blockDim.x + cuda.threadIdx.x
@@ -154,6 +155,7 @@ def reconstruct_on_rings(
 def _send(
     rows, volumes, slopes, offsets, reach, spans, opposite, density, east, north, flux, smooth, occupied, sent
 ):  # fmt: skip
+    """Compute the masses per time of :func:`outgoing_flux_on_rings`, a thread for each cell."""
     r = cuda.blockIdx.x // BLOCKS
     row, faces, area = rows[r], uint64(len(sent) // 2), volumes[r]
     count = 2 + row[NORTH_FACES] + row[SOUTH_FACES]
@@ -255,6 +257,7 @@ def outflow_rates_on_rings(worker, workers, begin, end, rows, volumes, density, 
 
 @_kernel
 def _add_divergence(rows, volumes, sent, outflow, dt, rate):
+    """Add the divergence of :func:`divergence_on_rings` to ``rate`` (cells,), a thread for each cell."""
     r = cuda.blockIdx.x // BLOCKS
     row, faces, over = rows[r], uint64(len(sent) // 2), 1.0 / volumes[r]
     count = 2 + row[NORTH_FACES] + row[SOUTH_FACES]

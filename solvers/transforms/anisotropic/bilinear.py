@@ -185,10 +185,11 @@ def _transform(mesh: Mesh | Floats, degree: int) -> Harmonics | PointHarmonics:
 class _Targets:
     """Synthesis of Z e^{−s} and N e^{−s} at the cells of a sphere from their harmonic coefficients.
 
-    lengths   (cells) |b(x)|, b(x) = Bᵀx
-    near      cells near a zero of b, for which max_loss is exceeded
-    axes      matrix from harmonics of the masses to those of Z and N; None if the matrix is large, and for points,
-              since the setup takes as long as three to ten sums between grids and points move
+    lengths   (cells,) |b(x)|, b(x) = Bᵀx
+    max_loss  largest s − |b| for which values from the harmonics are accurate
+    near      indices of the cells near a zero of b, where s − |b| exceeds max_loss
+    axes      matrix from harmonics of the masses to those of Z and N; None if the matrix is large. None also for
+              points: points move, and the setup takes as long as three to ten sums between grids
     """
 
     def __init__(self, mesh: Mesh | Floats, lengths: Floats, matrix: Floats, degree: int, max_loss: float) -> None:

@@ -131,7 +131,8 @@ def _real_rows(rows: Complexes, l: int) -> Complexes:
 def times_coordinates(coefficients: Complexes) -> Complexes:
     """Return harmonic coefficients (4, L, L) of f, xf, yf and zf up to degree L − 1, from those of f, (L + 1, L + 1).
 
-    The recurrence is z Y_lm = ε_{l+1,m} Y_{l+1,m} + ε_lm Y_{l−1,m}; e^{±iφ} sin θ Y_lm has a similar one with m ± 1.
+    The recurrence is z Y_lm = ε_{l+1,m} Y_{l+1,m} + ε_lm Y_{l−1,m} with ε_lm = √((l² − m²)/(4l² − 1)). The recurrence
+    of e^{±iφ} sin θ Y_lm is similar, with m ± 1.
     """
     backend, size = backend_for(coefficients), len(coefficients) - 1
     z, up, down = _coordinate_factors(size, backend)

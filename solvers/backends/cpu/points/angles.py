@@ -15,7 +15,7 @@ TERMS = 12  # of the series of arctan: the first omitted term is rounding
 
 @cache
 def arctan_series():
-    """Return the coefficients c (TERMS,) of arctan t = t Σ_k c_k t^{2k}, |t| ≤ TURN, fitted at Chebyshev points."""
+    """Return the coefficients c (TERMS,) of arctan t = t Σ_k c_k t^{2k}, |t| ≤ tan(π/8), fitted at Chebyshev points."""
     s = TURN**2 / 2 * (1 + np.cos(np.pi / TERMS * (np.arange(TERMS) + 0.5)))
     t = np.sqrt(s)
     fitted = np.polynomial.Chebyshev.fit(s, np.arctan(t) / t, TERMS - 1, domain=[0, TURN**2])

@@ -193,9 +193,10 @@ def legendre_synthesis(worker, workers, cosine, sine, coefficients, mirror, mode
 
 @helper
 def set_convolutions(row, l, first, stop, coefficients, uniform, multipliers, below, above, sets):
-    """Compute the coefficients of degree l and orders ``first`` to ``stop`` − 1 of the sets of a row.
+    """Compute ``sets``: harmonic coefficients of f, sin θ ∂p/∂θ, p and r for the convolutions f, p and r of a row.
 
-    For the other arguments see :func:`zonal_modes`. Coefficients of orders m > l are not read.
+    The function fills degree l and the orders ``first`` to ``stop`` − 1. For the other arguments see
+    :func:`zonal_modes`. Coefficients of orders m > l are not read.
     """
     k, kinds, degrees = row * (len(multipliers) + 1), len(multipliers), coefficients.shape[1]
     up = multipliers[1, l - 1] if l > 0 else 0.0

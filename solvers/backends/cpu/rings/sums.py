@@ -4,9 +4,9 @@ The angles φ_j = (j + ½)·2π/n of a ring of n = 4q cells are four images of t
 symmetry splits sums over a ring by the parity of m and by cosine and sine, so that each takes q products; other rings
 take n. Two mirrored rings are summed at once.
 
-``tables``: for each number of cells cos mφ_j, then sin mφ_j, as (orders, width) with 8 orders a time; ``table_start``
-(half,) is the start of the table of each northern ring, ``points`` (half,) are q, or n if n is no multiple of 4. Tables
-are padded with zeros to the width, a multiple of NARROW: whole vectors.
+``tables``: for each number of cells cos mφ_j, then sin mφ_j, as (orders, width) with 8 orders at a time;
+``table_start`` (half,) is the start of the table of each northern ring, ``points`` (half,) are q, or n if n is no
+multiple of 4. Tables are padded with zeros to the width, a multiple of NARROW: whole vectors.
 """
 
 import numpy as np
