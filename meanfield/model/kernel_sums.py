@@ -57,7 +57,7 @@ class ZonalSums:
     Near the uniform density, one part is added in closed form. The sum of the cells over the uniform density has an
     error O(h²) for cells of width h, which would grow. Near uniform this error is subtracted, so that the uniform
     density is exactly stationary. The correction vanishes for clusters, since it would exceed the weak attraction
-    between distant clusters: :func:`solvers.transforms.uniform.uniform_share` is its share. A mass that is 1 to
+    between distant clusters: :func:`solvers.transforms.uniform.uniform_share` is its weight. A mass that is 1 to
     rounding counts as 1.
     """
 
@@ -171,8 +171,8 @@ class OppositeSums:
     """Sums of the kernel k = e^{t⟨x,y⟩} with t < 0 over a density: tokens attend to their antipodes.
 
     The sum Z = ∫ k ρ dy at a cluster may be e^{−2|t|} of the largest. Harmonics would lose such a Z to rounding,
-    :class:`Bilinear` does not. The errors of the sums over the uniform density are subtracted as in :class:`ZonalSums`:
-    a factor of Z and a difference of N/Z, where N = ∫ y k ρ dy, as Z varies over many decades.
+    :class:`Bilinear` does not. The errors of the sums over the uniform density are corrected as in :class:`ZonalSums`:
+    Z, which varies over many decades, by a factor, and the quotient N/Z with N = ∫ y k ρ dy by a difference.
     """
 
     def __init__(self, mesh: Mesh, steepness: float, log_gaussian_factor: float, include_radial: bool) -> None:

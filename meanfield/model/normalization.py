@@ -28,8 +28,8 @@ MAX_LOG_KERNEL = 700.0  # e^709 is the largest double
 def weighted_mean(normalizer: Floats, numerator: Floats, reach: float = np.inf) -> Floats:
     """Return means N/max(Z, |N|/reach) (..., d) of vectors y with weights w, from N = Σ w y (..., d) and Z = Σ w (...).
 
-    The result replaces N, and is 0 where both sums are 0. ``reach`` is the length of the longest y: a mean of such
-    vectors is no longer, also where Z is lost to rounding. ``reach`` is infinite where Z has all its digits.
+    The result replaces N, and is 0 where both sums are 0. ``reach`` is the length of the longest y, which
+    bounds the length of a mean even where Z is lost to rounding. ``reach`` is infinite where Z has all its digits.
     """
     from solvers.backends import backend_for
 

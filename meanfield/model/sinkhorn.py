@@ -127,8 +127,8 @@ def balance_kernel(
 
     forth       sums of k(x,y) over y with masses m e^{log weights}, for log weights (n,)
     back        sums of k(x,y) over x; None where k is symmetric
-    masses      (n,) m ≥ 0, times any number; points without mass have no part in P
-    tolerance   of the marginals, times mean mass over mass at points with less than the mean mass
+    masses      (n,) m ≥ 0, up to a common factor; points without mass have no part in P
+    tolerance   of the marginals, larger by (mean mass)/(mass of the point) at points with less than the mean mass
     rounds      number of rounds after which Unbalanced is raised
     """
     xp, occupied = backend_for(masses).xp, masses > 0

@@ -55,7 +55,7 @@ class LayerForm:
     frequencies    ω of rotary positions, at most d_head/2, None for none; a layer can have others
     rotary_scale   factor of the rotated queries and keys
     cap            κ of the cap of logits, infinite for none
-    experts        number of networks that act on a token, of those that a router selects from; 0 without a router
+    experts        number of networks that a router selects for each token; 0 without a router
     """
 
     beta: float
@@ -82,7 +82,7 @@ class LayerForm:
 class TrainedLayer:
     """Layer of a trained Transformer as a map of hidden states: ``layer(states)`` (n, d) → (n, d).
 
-    A is attention, F the network, N a layer norm x ↦ g ∘ Cx/√(|Cx|²/d + ε) + b, and N₃ the one after the last layer.
+    A is attention, F the network, N a layer norm x ↦ g ∘ Cx/√(|Cx|²/d + ε) + b, and N₃ the norm after the last layer.
 
     form      properties of the model
     arrays    by name: query, key, value (heads, d_head, d), where the number of heads of key and value divides that of

@@ -94,7 +94,7 @@ class BetaParameter:
     def critical(self, degree: int) -> float:
         """Return the β at which a degree is neutral; raise ValueError if there is none.
 
-        Of several, the β with the smallest |log(β/near)| is returned, where ``near`` is the attribute.
+        Of several such β, the one with the smallest |log(β/near)| is returned, where ``near`` is the attribute.
         """
         from scipy.optimize import brentq
 

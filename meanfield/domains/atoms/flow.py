@@ -134,8 +134,8 @@ def _advance_to_event(
 class _TimeMap:
     """Equations of motion of k atoms in a transformed time s, in which both slow drift and mergers take few steps.
 
-    A state (k·d + 1) is vectors along the atoms, whose lengths have no effect, and ℓ, where e^ℓ − 1 is the time passed
-    in units of ``unit``.
+    A state (k·d + 1) holds a vector along each atom, whose length has no effect, and ℓ. The elapsed time is
+    (e^ℓ − 1)·``unit``.
 
     uniform_time   whether steps in s do not depend on the speed of the atoms
     no_motion      whether no atom moves by more than rounding before ``until``
@@ -153,8 +153,8 @@ class _TimeMap:
     def inverse_angle(self) -> float:
         """Return 1 + |β|, the inverse of the angle over which velocities of atoms change; 0 if time s is uniform.
 
-        A step in the transformed time s covers less time by the factor 1 + g, where g is this number times the largest
-        angle (u + t − t₀)|ẋ|; u is the unit of time, and t₀ the start.
+        The transformation of time has a factor 1/(1 + g), where g is this number times the largest (u + t − t₀)|ẋ| of
+        all atoms; u is the unit of time, and t₀ the start.
         """
         return 0.0 if self.uniform_time else 1 + abs(self.velocity.particles.beta)
 
