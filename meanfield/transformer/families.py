@@ -125,9 +125,10 @@ def form_of(family: Family, network: Pretrained) -> LayerForm:
 
 
 def _rotary(network: Pretrained, layer: int) -> tuple[Floats | None, float]:
-    """Return the frequencies of the rotary positions of a layer, and the factor of rotated vectors; (None, 1) without.
+    """Return the frequencies of the rotary positions of a layer, and the factor of rotated vectors.
 
-    Some models have other frequencies in layers of other types, such as those with a window.
+    The result is (None, 1) for a model without rotary positions. Some models have other frequencies in layers of other
+    types, such as those with a window.
     """
     rotary = getattr(network, "rotary_emb", None)
     if rotary is None:
@@ -137,7 +138,10 @@ def _rotary(network: Pretrained, layer: int) -> tuple[Floats | None, float]:
 
 
 def _properties_of_layer(family: Family, network: Pretrained, layer: int) -> dict[str, Floats]:
-    """Return the window of a layer, infinite for none, and its frequencies, where the layers of a model differ."""
+    """Return the properties that differ between the layers of a model, by name: "window" and "frequencies".
+
+    The window is infinite for a layer without one. The frequencies are those of rotary positions.
+    """
     config, found = network.config, {}
     types, size = getattr(config, "layer_types", None), getattr(config, "sliding_window", None)
     if size is not None:
@@ -183,7 +187,11 @@ def _linear(**modules: Any) -> Tensors:
 
 
 def _packed(module: Any, *names: str, heads: int = 1) -> Tensors:
-    """Return weights and biases by name: NAME and NAME_bias. One matrix stacks them in this order for each of heads."""
+    """Return the weights and biases of several linear maps y = xWᵀ + b: NAME and NAME_bias for each of ``names``.
+
+    The module stores all maps in one matrix: for each of ``heads`` heads the rows of each map, in the order of
+    ``names``.
+    """
     tensors = {"": module.weight, "_bias": module.bias}
     return {
         f"{name}{end}": part.flatten(0, 1)
@@ -206,6 +214,7 @@ def _norms(**modules: Any) -> Tensors:
 
 
 def _bert(network: Pretrained, layer: int) -> Tensors:
+    """Return the weights of a layer of BERT by name."""
     block = network.encoder.layer[layer]
     heads, out = block.attention.self, block.attention.output
     return _linear(
@@ -215,6 +224,7 @@ def _bert(network: Pretrained, layer: int) -> Tensors:
 
 
 def _distilbert(network: Pretrained, layer: int) -> Tensors:
+    """Return the weights of a layer of DistilBERT by name."""
     block = network.transformer.layer[layer]
     heads = block.attention
     return _linear(
@@ -261,6 +271,7 @@ def _transposed(module: Any) -> Any:
 
 
 def _opt(network: Pretrained, layer: int) -> Tensors:
+    """Return the weights of a layer of OPT by name."""
     block = network.decoder.layers[layer]
     heads = block.self_attn
     return _linear(
@@ -280,6 +291,7 @@ def _final_of_opt(network: Pretrained) -> Tensors:
 
 
 def _vit(network: Pretrained, layer: int) -> Tensors:
+    """Return the weights of a layer of ViT by name."""
     block = network.layers[layer]
     heads, mlp = block.attention, block.mlp
     return _linear(
@@ -288,6 +300,7 @@ def _vit(network: Pretrained, layer: int) -> Tensors:
 
 
 def _gpt_neox(network: Pretrained, layer: int) -> Tensors:
+    """Return the weights of a layer of GPT-NeoX by name."""
     block = network.layers[layer]
     packed = _packed(
         block.attention.query_key_value, "query", "key", "value", heads=network.config.num_attention_heads
@@ -297,6 +310,7 @@ def _gpt_neox(network: Pretrained, layer: int) -> Tensors:
 
 
 def _phi(network: Pretrained, layer: int) -> Tensors:
+    """Return the weights of a layer of Phi by name."""
     block = network.layers[layer]
     heads, norm = block.self_attn, block.input_layernorm
     return _linear(
@@ -318,6 +332,7 @@ def _modernbert(network: Pretrained, layer: int) -> Tensors:
 
 
 def _llama(network: Pretrained, layer: int) -> Tensors:
+    """Return the weights of a layer of Llama, or of a model of the same structure, by name."""
     block = network.layers[layer]
     heads, after = block.self_attn, block.post_attention_layernorm
     arrays = _linear(query=heads.q_proj, key=heads.k_proj, value=heads.v_proj, out=heads.o_proj) | _gated(block.mlp)

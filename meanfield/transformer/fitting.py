@@ -151,6 +151,7 @@ def _softmax(logits: Tensor, mask: Tensor) -> Tensor:
 
 
 def _draw_normal(rows: int, d: int, deviation: float) -> nn.Parameter:
+    """Return a trainable matrix (rows, d) with Gaussian entries of mean 0 and the given standard deviation."""
     return nn.Parameter(deviation * torch.randn(rows, d))
 
 
@@ -255,7 +256,10 @@ PARTS = {"without a network": (GAIN, HEADS), "beside a network": (NETWORK, BOTH)
 
 
 def fit_all(laws: dict[str, Law], given: Texts, selecting: Texts, options: Options) -> dict[str, list[FittedLayer]]:
-    """Return the fitted layers of each law, by name."""
+    """Return the fitted layers of each law, by name.
+
+    Laws are fitted to the texts ``given``; the parameters kept have the smallest error on the texts ``selecting``.
+    """
     layers, d = len(given.directions) - 1, given.directions.shape[-1]
     fitted: dict[str, list[FittedLayer]] = {}
     for name, law in laws.items():
@@ -272,7 +276,12 @@ def fit_all(laws: dict[str, Law], given: Texts, selecting: Texts, options: Optio
 def _arrays(
     texts: Sequence[HiddenStates], squares: dict[str, Floats], fitted_errors: dict[str, Floats], numbers: Floats
 ) -> dict[str, Labelled]:
-    """Return the named arrays of a study: errors of the laws, the part of attention, β and v."""
+    """Return the named arrays of a study: errors of the laws, the part of attention, β and v.
+
+    squares         by law, the squares (2, texts, layers) of held-out texts, see ``squares_of``
+    fitted_errors   by law, the errors (layers,) of the texts fitted to
+    numbers         β and v of the identity attention (2, folds, layers)
+    """
     from scipy.stats import t
 
     layers = numbers.shape[-1]
@@ -389,10 +398,10 @@ def descend(fitted_layers: Sequence[FittedLayer], given: Texts, selecting: Texts
 
 
 def _whole(texts: Sequence[HiddenStates]) -> Floats:
-    """Return the squares (2, texts, layers) of this package's computation of the whole model, whose error is rounding.
+    """Return Σ|x' − y|² and Σ|x' − x|² over the tokens of each text, (2, texts, layers).
 
-    The computation starts from the model's states before the first layer and goes through all layers. The second row
-    is the motion in each layer, as for the fitted laws.
+    x and x' are the model's directions of a token before and after a layer. y is the direction after the layer by this
+    package, computed through all layers from the states before the first one, so that x' − y is a rounding error.
     """
     ours = [unit_vectors(hidden) for hidden in states_of_variant(texts, Variant())]
     theirs = [unit_vectors(text.hidden) for text in texts]

@@ -66,6 +66,7 @@ class HiddenStates:
 
     @property
     def layers(self) -> int:
+        """Return the number of layers of the model."""
         return len(self.hidden) - 1
 
     @property
@@ -258,6 +259,7 @@ def _require_known(model: str, network: Any, tokenizer: Any, ids: list[int], sou
 
 
 def _warn(text: str) -> None:
+    """Warn by a TextWarning with the given text."""
     warnings.warn(text, TextWarning, stacklevel=2)
 
 

@@ -99,13 +99,13 @@ def with_weights(arrays: dict[str, Floats], kind: str, seed: int, layer: int) ->
 
 
 def _random(matrix: Floats, random: np.random.Generator) -> Floats:
-    """Return a Gaussian matrix with the shape and the Frobenius norm of a matrix."""
+    """Return a Gaussian matrix with the shape and the Frobenius norm of ``matrix``."""
     drawn = random.standard_normal(matrix.shape)
     return np.asarray(drawn * (np.linalg.norm(matrix) / np.linalg.norm(drawn)))
 
 
 def _rotated(matrix: Floats, random: np.random.Generator) -> Floats:
-    """Return a matrix with the singular values of a matrix and random singular vectors."""
+    """Return a matrix with the singular values of ``matrix`` and random singular vectors."""
     values = np.linalg.svd(matrix, compute_uv=False)
     left, right = (_frame(random, size, len(values)) for size in matrix.shape)
     return np.asarray((left * values) @ right.T)

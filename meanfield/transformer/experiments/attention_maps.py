@@ -39,9 +39,10 @@ SCALES = np.array([0.0, 0.1, 0.2, 0.5, 1.0, 2.0, 5.0, 10.0])  # factors of the l
 def attention_maps(subjects: Subjects) -> Outcome:
     """Return the cosine and the divergence between attention maps of the Transformer and of other networks or controls.
 
-    The other maps are those of the PDE network, shuffled or uniform ones, and those of another seed. Both measures are
-    by kind of map (mean over heads, by head), state (untrained, trained), pair of maps, seed and layer; for untrained
-    networks also by a factor of the logits. The accuracy is given for uniform attention as well.
+    The other maps are those of the PDE network, shuffled or uniform maps, and maps of a Transformer of another seed.
+    The axes of both measures are kind of map (mean over heads, by head), state (untrained, trained), pair of maps, seed
+    and layer. The outcome also has both measures of untrained networks by a factor of the logits, and the accuracy of
+    all networks with uniform attention.
     """
     inputs = subjects.inputs(EXAMPLES)
     values, scaled = _compare_maps(subjects, inputs), _compare_scaled_maps(subjects, inputs)
@@ -164,9 +165,10 @@ def with_logits(network: TokenNetwork, scale: float) -> TokenNetwork:
 
 
 def _describe_factors(scaled: Floats, pair: int) -> str:
-    """Return a phrase with the factors of the logits up to which two attention maps are as similar as published.
+    """Return a phrase with the largest factor of the logits at which two attention maps are as similar as published.
 
-    ``scaled`` (measure, pair, scale, seed) are cosine and divergence of the maps, whose means over seeds count.
+    ``scaled`` (measure, pair, scale, seed) are cosine and divergence of the maps; their means over seeds are compared
+    with the published values.
     """
     cosine, divergence = scaled[:, pair].mean(axis=-1)
     alike = SCALES[(cosine >= SOURCE_COSINE) & (divergence <= SOURCE_KL)]

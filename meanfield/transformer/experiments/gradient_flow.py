@@ -33,7 +33,7 @@ EXAMPLES = 128
 def gradient_flow(subjects: Subjects) -> Outcome:
     """Return gradient norms of the loss: by the states after each layer, and by the weights of each part at each step.
 
-    The norms by states are relative ones, of networks before and after training, and geometric means over examples.
+    The gradient by states is that of ``state_gradients``, before and after training, as a geometric mean over examples.
     """
     inputs, labels = subjects.inputs(EXAMPLES), subjects.task.test.labels[:EXAMPLES]
     by_layer = subjects.measure(lambda network: np.exp(np.log(state_gradients(network, inputs, labels)).mean(axis=0)))
@@ -56,7 +56,7 @@ def gradient_flow(subjects: Subjects) -> Outcome:
 def state_gradients(network: TokenNetwork, inputs: torch.Tensor, labels: torch.Tensor) -> Floats:
     """Return |∂ loss/∂u_l| |u_l| (examples, layers + 1) of the states u_l of each example after l layers, from l = 0.
 
-    The loss is that of the example. In float64, because gradients of nearly certain answers are small.
+    The loss is that of the example. Arithmetic is in float64, because gradients of nearly certain answers are small.
     """
     wide = copy.deepcopy(network).double()
     trace = Trace([], [])

@@ -155,7 +155,10 @@ def kept_tokens(inputs: Tensor, size: float) -> Tensor:
 
 
 def leave_out(network: TokenNetwork, inputs: Tensor, size: float) -> Tensor:
-    """Return the logits of a network that gets a random selection of tokens, each with the position it had."""
+    """Return the logits of a network without the fraction ``size`` of the tokens, drawn at random.
+
+    The remaining tokens keep their positions.
+    """
     states = network.embed(inputs)
     kept = kept_tokens(inputs, size)[..., None].expand(-1, -1, states.shape[-1])
     return network.read(network.pass_layers(states.gather(1, kept)))
@@ -214,7 +217,10 @@ PERTURBATIONS: dict[str, tuple[Callable[[TokenNetwork, Examples, Range, float], 
 
 
 def losses_of(found: Outcome) -> Floats:
-    """Return the losses of accuracy (network, stop, seed, perturbation) in per cent, means over sizes."""
+    """Return the losses of accuracy by perturbations, in per cent, as means over sizes of the perturbation.
+
+    The array is (network, stop, seed, perturbation). A loss is the accuracy at size 0 minus that at another size.
+    """
     accuracy = found["accuracy"]
     return np.asarray(100 * (accuracy[..., :1] - accuracy[..., 1:]).mean(axis=-1))
 

@@ -44,7 +44,7 @@ Map = Callable[[Tensor], Tensor]
 
 
 def sensitivity(subjects: Subjects) -> Outcome:
-    """Return the gains of small perturbations through each network, Lyapunov exponents, and those of a known flow.
+    """Return the gains and Lyapunov exponents of perturbations of each network, and the exponents of a known flow.
 
     A gain is the ratio of the relative change of the states after the last layer to that before the first. Gains are
     given for several directions and sizes of the perturbation.

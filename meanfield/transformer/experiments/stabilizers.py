@@ -59,8 +59,8 @@ def stabilizers(
     """Train networks with all combinations of values of a grid, and return their measures.
 
     ``vary``: texts such as "training.rate=0.001,0.01", which replace axes of the grid or add axes. Each measure is an
-    array (network, ..., layers, rate, seed), those by depth (..., seed, state, place). Raises CaseError for a text of
-    another form, and for values that exclude each other.
+    array (network, ..., layers, rate, seed). A measure by depth has two more axes, state (untrained, trained) and place
+    (relative depth). Raises CaseError for a text of another form, and for values that exclude each other.
     """
     grid = _grid(vary)
     points: list[tuple[Any, ...]] = list(itertools.product(KINDS, *grid.values(), seeds))
@@ -167,7 +167,10 @@ def separation_of(points: Floats, labels: Integers) -> float:
 
 
 def _centered(rows: Floats) -> Floats:
-    """Return rows minus their mean; 0 where all rows are equal up to rounding, whose rank would be that of noise."""
+    """Return rows minus their mean; 0 if all rows are equal up to rounding.
+
+    Without the zeros the effective rank would be that of rounding errors.
+    """
     centered = np.asarray(rows - rows.mean(axis=0))
     return centered if np.linalg.norm(centered) > ROUNDING * np.linalg.norm(rows) else np.zeros_like(rows)
 

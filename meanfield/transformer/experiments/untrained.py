@@ -57,11 +57,13 @@ class Ablation:
 
     @property
     def name(self) -> str:
+        """Return the name of the ablation: the measured quantity, the layer norm and the residual."""
         residual = "residual" if self.residual else "no residual"
         return f"{MEASURED[self.measured]}: layer norm {self.norm}, {residual}"
 
     @property
     def step(self) -> float:
+        """Return the time of a layer: STEP with the residual, 1 without."""
         return STEP if self.residual else 1.0
 
 

@@ -40,7 +40,7 @@ def _free_axes(found: Outcome) -> tuple[str, ...]:
 
 
 def _best_rate(accuracy: Floats) -> int:
-    """Return the place of the rate with the largest mean accuracy, of accuracies (rate, seed)."""
+    """Return the index of the learning rate with the largest mean over seeds of ``accuracy`` (rate, seed)."""
     return int(accuracy.mean(axis=-1).argmax())
 
 
@@ -93,10 +93,11 @@ def _verdicts(found: Outcome) -> Iterator[str]:
 
 
 def _pick(found: Outcome, axis: str, index: int) -> dict[str, list[Floats]]:
-    """Return measures of the deepest networks with value number ``index`` on an axis: by name, a list over the kinds.
+    """Return measures by name, a list over the kinds of network, at value number ``index`` of a varied key ``axis``.
 
-    The elements of a list are arrays (seed, state), for the largest stable rate (seed,). They are means over the other
-    axes. The states are those after the last layer, at the learning rate with the best accuracy of each architecture.
+    A list has an array (seed, state) for each kind; for the largest stable rate the array is (seed,). The networks have
+    the largest number of layers and the learning rate of best accuracy. Measures by depth are taken after the last
+    layer. All arrays are means over the other varied keys, geometric ones for the largest stable rate.
     """
     names = _free_axes(found)
     picked: dict[str, list[Floats]] = {name: [] for name in ("stable_rate", *PROFILES)}

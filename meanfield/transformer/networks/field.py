@@ -210,4 +210,5 @@ def _rotation_rate(u: Tensor, time: Tensor, periodic: bool) -> float:
 
 
 def _normal(deviation: float, *shape: int) -> nn.Parameter:
+    """Return a trainable array with Gaussian entries of mean 0 and the given standard deviation."""
     return nn.Parameter(deviation * torch.randn(*shape))

@@ -35,7 +35,8 @@ class Shape:
 class Trace:
     """Record of a pass through a network: states (batch, n, d) before and after each layer.
 
-    With ``maps``, the record has the attention weights (batch, heads, n, n) of each layer too: None if it has none.
+    With ``maps``, the record has the attention weights (batch, heads, n, n) of each layer too: None for a layer
+    without them.
     """
 
     states: list[Tensor]

@@ -151,4 +151,5 @@ class Transformer(nn.Module):
 
 
 def _norm(network: Network, present: bool) -> nn.Module:
+    """Return a layer norm of states, or the identity if it is not ``present``."""
     return nn.LayerNorm(network.dimension) if present else nn.Identity()

@@ -243,6 +243,7 @@ def _norm(parameters: list[torch.nn.Parameter]) -> float:
 
 
 def _root_mean_square(states: Tensor) -> float:
+    """Return the root mean square of all elements of states."""
     return float(states.detach().square().mean().sqrt())
 
 

@@ -238,5 +238,5 @@ def _draw(figure: Figure, found: Outcome) -> None:
 
 
 def _ends(values: Floats, form: str) -> str:
-    """Return the first and the last of some values as text."""
+    """Return the first and the last of some values as text, in the format specification ``form``."""
     return f"{values[0]:{form}} → {values[-1]:{form}}"

@@ -106,8 +106,8 @@ def histogram(
 def stack(states: HiddenStates, repeat: int, seed: int = 0, drop: Sequence[str] = ()) -> dict[str, Labelled]:
     """Return the distributions of the cosines of two tokens after each layer, for a model with repeated layers.
 
-    Given for comparison are as many layers of its mean-field dynamics, of random and of rotated attention matrices, and
-    tokens at rest. Raises CaseError for a model whose attention has no mean-field velocity.
+    The other variants are as many layers of the model's mean-field dynamics, the model with random and with rotated
+    attention matrices, and tokens at rest. Raises CaseError for a model whose attention has no mean-field velocity.
     """
     require_attention(states.name, states.config)
     keep = states.mask_of_remaining(drop)
