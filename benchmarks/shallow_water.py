@@ -5,32 +5,44 @@ Units are days and radii of the Earth. Speeds are in m/s. All runs have the HLLC
 
 from __future__ import annotations
 
+from collections.abc import Callable
+
 import numpy as np
 from scipy.interpolate import CubicSpline
 
-from benchmarks.measure import Figure
+from benchmarks.measure import CORES, Figure
+from benchmarks.spectral import SpectralModel
 from solvers import ConservationLaw, Equation, Mesh, ShallowWater, solve, sphere
 from solvers.mesh.mesh import Floats
 
 RADIUS, DAY = 6371220.0, 86400.0  # meters, seconds
 WATER, SPIN = ShallowWater(9.80616 * DAY**2 / RADIUS), 7.292e-5 * DAY
 SPEED = DAY / RADIUS  # 1 m/s
+Start = Callable[[Floats], tuple[Floats, Floats, Floats]]  # depth, velocity and bottom at points (..., 3)
 
 
-def shallow_water(jet: int = 128, steady: int = 64, waves: int = 64, days: float = 1.0) -> list[Figure]:
+def shallow_water(
+    jet: int = 128, steady: int = 64, waves: int = 64, degree: int = 63, days: float = 1.0
+) -> list[Figure]:
     """Measure the decay of a balanced jet, and the errors of a steady flow, a flow over a mountain and a wave.
 
     jet      rings for the jet of Galewsky, Scott and Polvani (2004) without a perturbation
     steady   rings for case 2
-    waves    rings for cases 5 and 6, whose reference has twice as many
+    waves    rings for cases 5 and 6
+    degree   degree of the spectral model that is the reference of cases 5 and 6
     days     factor of all times
     """
-    return [*_jet(jet, 2 * days), *_steady(steady, 5 * days), *_waves(waves, days)]
+    return [
+        *_jet(jet, 2 * days),
+        *_steady(steady, 5 * days),
+        *_wave("case 5", _over_mountain, waves, degree, 15 * days),
+        *_wave("case 6", _rossby_wave, waves, degree, 10 * days),
+    ]
 
 
-def _east(mesh: Mesh) -> Floats:
-    east = np.cross([0.0, 0.0, 1.0], mesh.centers)
-    return np.asarray(east / np.linalg.norm(east, axis=1)[:, None])
+def _east(x: Floats) -> Floats:
+    east = np.cross([0.0, 0.0, 1.0], x)
+    return np.asarray(east / np.linalg.norm(east, axis=-1)[..., None])
 
 
 def _advanced(mesh: Mesh, depth: Floats, velocity: Floats, days: float, bottom: Floats | None = None) -> Floats:
@@ -41,7 +53,7 @@ def _advanced(mesh: Mesh, depth: Floats, velocity: Floats, days: float, bottom: 
         rate[1:] = -2 * SPIN * mesh.centers[:, 2] * np.cross(mesh.centers, u[1:].T).T
         return rate
 
-    source = None if bottom is None else WATER.over(mesh, bottom)
+    source = None if bottom is None or not bottom.any() else WATER.over(mesh, bottom)
     law = ConservationLaw(mesh, WATER.flux, WATER.speed, riemann=WATER.hllc, source=source, tangent=(1, 4))
     start = np.vstack([depth, depth * velocity.T])
     return np.asarray(solve(Equation(mesh, [law, coriolis]), start, (0.0, days), times=[days]).u[-1])
@@ -52,10 +64,10 @@ def _error(mesh: Mesh, found: Floats, expected: Floats) -> float:
     return float(np.sqrt((found - expected) ** 2 @ mesh.volumes / (expected**2 @ mesh.volumes)))
 
 
-def _zonal(mesh: Mesh, speed: float, depth: float) -> tuple[Floats, Floats]:
-    """Return the level and the velocity of a rigid rotation in geostrophic balance."""
-    level = depth - (SPIN * speed + speed**2 / 2) * mesh.centers[:, 2] ** 2 / WATER.gravity
-    return level, speed * np.cross([0.0, 0.0, 1.0], mesh.centers)
+def _zonal(x: Floats, speed: float, depth: float) -> tuple[Floats, Floats]:
+    """Return the level and the velocity of a rigid rotation in geostrophic balance, at points x (..., 3)."""
+    level = depth - (SPIN * speed + speed**2 / 2) * x[..., 2] ** 2 / WATER.gravity
+    return level, speed * np.cross([0.0, 0.0, 1.0], x)
 
 
 def _jet(rings: int, days: float) -> list[Figure]:
@@ -71,7 +83,7 @@ def _jet(rings: int, days: float) -> list[Figure]:
     slope = wind(grid) * (2 * SPIN * np.sin(grid) + np.tan(grid) * wind(grid)) / WATER.gravity
     fall = CubicSpline(grid, slope).antiderivative()
     mean = np.sum(fall(grid) * np.cos(grid)) / np.sum(np.cos(grid))
-    latitude, east = np.arcsin(mesh.centers[:, 2]), _east(mesh)
+    latitude, east = np.arcsin(mesh.centers[:, 2]), _east(mesh.centers)
     depth = 1e4 / RADIUS + mean - fall(latitude)
     found = _advanced(mesh, depth, wind(latitude)[:, None] * east, days)
     velocity = WATER.primitive(found)[1].T / SPEED
@@ -86,38 +98,57 @@ def _jet(rings: int, days: float) -> list[Figure]:
 
 def _steady(rings: int, days: float) -> list[Figure]:
     mesh = sphere(rings)
-    depth, velocity = _zonal(mesh, 2 * np.pi / 12, 2.94e4 / 9.80616 / RADIUS)
+    depth, velocity = _zonal(mesh.centers, 2 * np.pi / 12, 2.94e4 / 9.80616 / RADIUS)
     error = _error(mesh, _advanced(mesh, depth, velocity, days)[0], depth)
     return [Figure(f"case 2 on {rings} rings after {days:g} days: error of the depth", error, "1", most=1e-3)]
 
 
-def _waves(rings: int, days: float) -> list[Figure]:
-    figures = []
-    for name, run, end in (("case 5", _over_mountain, 15 * days), ("case 6", _rossby_wave, 10 * days)):
-        coarse, fine = sphere(rings), sphere(2 * rings)
-        reference = fine.interpolate(run(fine, end), coarse.centers)
-        error = _error(coarse, run(coarse, end), reference)
-        figures.append(
-            Figure(f"{name} on {rings} rings after {end:g} days: difference of the level to {2 * rings}", error, "1")
-        )
-    return figures
+def _wave(name: str, start: Start, rings: int, degree: int, days: float) -> list[Figure]:
+    mesh = sphere(rings)
+    depth, velocity, bottom = start(mesh.centers)
+    begin = CORES()
+    found = _advanced(mesh, depth, velocity, days, bottom)
+    seconds = CORES() - begin
+    expected = _spectral(start, degree, days, mesh.centers)
+    error = found[0] + bottom - expected
+    name = f"{name} on {rings} rings after {days:g} days"
+    l1 = float(np.abs(error) @ mesh.volumes / (expected @ mesh.volumes))
+    loss = _energy(mesh, found, bottom) / _energy(mesh, np.vstack([depth, depth * velocity.T]), bottom) - 1
+    return [
+        Figure(f"{name}: l1 error of the level, against a spectral model of degree {degree}", l1, "1"),
+        Figure(f"{name}: l2 error", _error(mesh, found[0] + bottom, expected), "1"),
+        Figure(f"{name}: largest error", float(np.abs(error).max() / expected.max()), "1"),
+        Figure(f"{name}: change of the energy", loss, "1"),
+        Figure(f"{name}: time", seconds, "s"),
+    ]
 
 
-def _over_mountain(mesh: Mesh, days: float) -> Floats:
-    """Return the level of case 5, a zonal flow over a cone of 2000 m."""
-    x, y, z = mesh.centers.T
-    far = np.hypot(np.arctan2(y, x) + np.pi / 2, np.arcsin(z) - np.pi / 6)
+def _spectral(start: Start, degree: int, days: float, x: Floats) -> Floats:
+    """Return the level (points,) of the spectral model at points x (points, 3)."""
+    model = SpectralModel(degree, WATER.gravity, SPIN, 1 / 24)
+    depth, velocity, bottom = start(model.points)
+    floor = model.analysis(bottom)
+    return model.interpolate(model.advance(model.state(depth, velocity), floor, days)[2] + floor, x)
+
+
+def _energy(mesh: Mesh, u: Floats, bottom: Floats) -> float:
+    motion = (u[1:] ** 2).sum(axis=0) / (2 * u[0])
+    return float((motion + WATER.gravity * ((u[0] + bottom) ** 2 - bottom**2) / 2) @ mesh.volumes)
+
+
+def _over_mountain(x: Floats) -> tuple[Floats, Floats, Floats]:
+    """Return case 5, a zonal flow over a cone of 2000 m: the depth, the velocity and the bottom."""
+    far = np.hypot(np.arctan2(x[..., 1], x[..., 0]) + np.pi / 2, np.arcsin(x[..., 2]) - np.pi / 6)
     bottom = 2000 / RADIUS * (1 - np.minimum(far * 9 / np.pi, 1))
-    level, velocity = _zonal(mesh, 20 * SPEED, 5960 / RADIUS)
-    return np.asarray(_advanced(mesh, level - bottom, velocity, days, bottom)[0] + bottom)
+    level, velocity = _zonal(x, 20 * SPEED, 5960 / RADIUS)
+    return level - bottom, velocity, bottom
 
 
-def _rossby_wave(mesh: Mesh, days: float) -> Floats:
-    """Return the depth of case 6, a wave of Rossby and Haurwitz with wave number 4."""
-    x, y, z = mesh.centers.T
-    speed, number = 7.848e-6 * DAY, 4
-    angle, c = number * np.arctan2(y, x), np.sqrt(1 - z**2)
-    east, north = _east(mesh), np.cross(mesh.centers, _east(mesh))
+def _rossby_wave(x: Floats) -> tuple[Floats, Floats, Floats]:
+    """Return case 6, a wave of Rossby and Haurwitz with wave number 4: the depth, the velocity and a flat bottom."""
+    z, speed, number = x[..., 2], 7.848e-6 * DAY, 4
+    angle, c = number * np.arctan2(x[..., 1], x[..., 0]), np.sqrt(1 - z**2)
+    east = _east(x)
     u = speed * (c + c ** (number - 1) * (number * z**2 - c**2) * np.cos(angle))
     v = -speed * number * c ** (number - 1) * z * np.sin(angle)
     a = speed * (SPIN + speed / 2) * c**2 + speed**2 / 4 * c ** (2 * number) * (
@@ -129,4 +160,4 @@ def _rossby_wave(mesh: Mesh, days: float) -> Floats:
     )  # fmt: skip
     d = speed**2 / 4 * c ** (2 * number) * ((number + 1) * c**2 - (number + 2))
     depth = 8000 / RADIUS + (a + b * np.cos(angle) + d * np.cos(2 * angle)) / WATER.gravity
-    return np.asarray(_advanced(mesh, depth, u[:, None] * east + v[:, None] * north, days)[0])
+    return depth, u[..., None] * east + v[..., None] * np.cross(x, east), np.zeros_like(depth)
