@@ -167,11 +167,11 @@ def restart(path: str | Path) -> State:
     The state is that of the last checkpoint of :func:`~solvers.solve`. Snapshots after it are computed again if the
     file is continued. With the state in place of u0, and all other arguments as before, ``solve`` returns the bits of
     an uninterrupted run with the same recorder, with any method of :data:`~solvers.METHODS`, and writes the same
-    snapshots. Another end t1, or a run without the recorder, has other steps, so that the solution agrees to the
-    tolerance. So it does if the run has ended within a step, as by an event or by an observer with method "dop853".
+    snapshots. With another end t1, or without the recorder, the steps differ, and the solutions agree to the
+    tolerance. The same holds if the run ended within a step, by an event or by an observer with "dop853".
 
-    A file without such a checkpoint, as with ``checkpoint=math.inf``, is continued from its last snapshot. Its first
-    steps are small.
+    A file without such a checkpoint, as with ``checkpoint=math.inf``, is continued from its last snapshot. The first
+    steps of the continued run are small.
 
     Parameters
     ----------
@@ -306,7 +306,8 @@ class _Writer:
     def checkpoint_if_due(self, state: State, at_end: bool = False) -> None:
         """Write the state as a checkpoint if the last one is older than the chosen wall time between checkpoints.
 
-        At the end of a run a checkpoint is due unless there are none. A state that is not finite has no checkpoint.
+        ``at_end`` writes a checkpoint at any age. No checkpoint is written if the wall time between checkpoints is
+        infinite, or if the state is not finite.
         """
         is_due = at_end or clock.monotonic() - self._last >= self._every
         if self._file is not None and is_due and self._every < math.inf:

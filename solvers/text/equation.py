@@ -133,7 +133,7 @@ def _split(
 ) -> tuple[list[Summand], list[Summand]]:
     """Return the summands of an equation that are linear in its field, and the others.
 
-    Without an operator among the linear summands nothing is stiff, and all are returned as others.
+    If no linear summand has an operator, no term is stiff: the first list is empty, the second has all summands.
     """
     linear: list[Summand] = []
     rest: list[Summand] = []

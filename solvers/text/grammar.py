@@ -124,7 +124,11 @@ def _check_node(text: str, node: ast.AST) -> None:
 
 
 def check_names(trees: Mapping[str, ast.expr], known: Collection[str]) -> None:
-    """Raise ValueError if a tree, by its left side, has an unknown name; kernels may have r and c."""
+    """Raise ValueError if a right side has an unknown name, other than r and c in kernels.
+
+    trees   right sides, each by the text of its left side
+    known   names that may occur
+    """
     for left, tree in trees.items():
         kernels = [node.args[0] for node in ast.walk(tree) if is_call(node, "convolve")]
         inside = {id(node) for kernel in kernels for node in ast.walk(kernel)}
@@ -137,7 +141,10 @@ def check_names(trees: Mapping[str, ast.expr], known: Collection[str]) -> None:
 
 
 def check_new_name(name: str, what: str, taken: Collection[str]) -> None:
-    """Raise ValueError unless ``name`` is an identifier and neither a function nor one of the names ``taken``."""
+    """Raise ValueError unless ``name`` is an identifier and neither a function nor one of the names ``taken``.
+
+    ``what`` describes the name in the message.
+    """
     if not (isinstance(name, str) and name.isidentifier()) or name in _ARGUMENTS or name in taken:
         raise ValueError(
             f"{what} {name!r}: expected a name that is neither a function, a coordinate, t, pi nor a field"
@@ -171,6 +178,6 @@ def factors(node: ast.expr) -> tuple[list[ast.expr], list[ast.expr]]:
 
 
 def _meant(name: str, known: Collection[str]) -> str:
-    """Return a question for a known name that is similar to ``name``, or the list of all known names."""
+    """Return the end of a message: a known name that is similar to ``name``, or all known names."""
     close = get_close_matches(name, known, 1)
     return f"; did you mean {close[0]}?" if close else f"; there are {', '.join(sorted(known))}"

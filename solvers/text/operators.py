@@ -33,8 +33,8 @@ class Operators:
     def laplacian(self) -> Any:
         """Return the matrix (cells, cells) of Δ between walls, of fourth order in boxes.
 
-        On a sphere it is that of two-point fluxes, which is of second order for values at the cell centers. Fluxes of
-        cubics are exact for means over cells, and functions of means are no means.
+        On a sphere, two-point fluxes are used, of second order for values at the cell centers. Fluxes of fitted cubics
+        would need cell averages, but a function of cell averages is not a cell average.
         """
         return Diffusion(self.mesh, 1.0, nonnegative=self.mesh.manifold == "sphere").jacobian(1)[0]
 
@@ -42,7 +42,7 @@ class Operators:
     def two_point_laplacian(self) -> Any:
         """Return the matrix (cells, cells) of Δ between walls by differences of two cells at each face.
 
-        It is symmetric for the weights of the cells.
+        The matrix is symmetric in the inner product Σ V u v with the cell volumes V.
         """
         return self._two_point({}).jacobian(1)[0]
 
@@ -58,7 +58,7 @@ class Operators:
         return diffusion.jacobian(1)[0], _RateOfData(diffusion)
 
     def inflow_of(self, field: str) -> Affine:
-        """Return the part of Δu that comes through the boundary by a field's conditions."""
+        """Return the part of Δu by fluxes through the boundary, from the conditions of a field."""
         through = self._two_point(self.boundaries.get(field, {}))
         return through.jacobian(1)[0] - self.two_point_laplacian, _RateOfData(through)
 

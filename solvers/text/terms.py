@@ -51,7 +51,7 @@ class Sums:
         return found
 
     def refusal(self, time: float, rows: Floats) -> str:
-        """Return a text on a root of a negative number at fields (fields, cells), empty if there is none."""
+        """Return a message if a square root at ``rows`` (fields, cells) has a negative argument, else an empty text."""
         values = dict(zip(self.fields, rows, strict=True))
         roots = [node for parts in self.parts for _, part in parts for node in ast.walk(part) if is_call(node, "sqrt")]
         for root in roots:

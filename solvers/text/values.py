@@ -95,6 +95,7 @@ class Evaluator:
 
     @property
     def mesh(self) -> Mesh:
+        """Return the mesh of the operators."""
         return self.operators.mesh
 
     def value(self, tree: ast.expr, time: float, fields: Mapping[str, Any]) -> Any:
@@ -253,7 +254,9 @@ class _Evaluation:
         return matrix @ np.broadcast_to(as_numbers(value), (self.evaluator.mesh.cells,))
 
     def _divergence(self, sign: float, part: ast.expr) -> Any:
-        """Return the divergence of a summand: of a grad(b) by differences of two cells at each face, else by means.
+        """Return the divergence of ``sign`` times a vector expression ``part``.
+
+        A product a grad(b) has differences of two cells at each face, another vector the means of both cells.
 
         div(a ∇b) = ½ (Δ(ab) + a Δb − b Δa) holds exactly for two-point fluxes with the mean of a at each face.
         """
@@ -284,7 +287,7 @@ class _Evaluation:
         return value
 
     def _binary(self, op: ast.operator, a: Any, b: Any, node: ast.expr) -> Any:
-        """Return a + b, a − b, a b, a/b or a**b of numbers, fields and vectors."""
+        """Return a + b, a − b, a b, a/b or a**b of numbers, fields and vectors; ``node`` is for messages."""
         if isinstance(a, tuple) and isinstance(b, tuple):
             if not isinstance(op, ast.Add | ast.Sub) or len(a) != len(b):
                 raise ValueError(f"{ast.unparse(node)}: vectors have sums, differences and products dot(a, b)")
