@@ -167,6 +167,7 @@ class Advection:
         }  # fmt: skip
 
     def _make_work_arrays(self) -> None:
+        """Allocate the arrays for fluxes and outflow rates."""
         mesh, backend, number = self.mesh, self.mesh.backend, self.mesh.volumes.dtype
         self._sent = backend.zeros(2 * mesh.faces if self._rings is None else (2, mesh.faces), number)
         by_cell = mesh.dimension == 1 and self._faces is None
@@ -245,6 +246,7 @@ class Advection:
         return found
 
     def _check_velocity(self, velocity: Floats, values: Floats) -> None:
+        """Raise an error unless a velocity is an array (cells, d), or (fields, cells, d) for several fields."""
         shape = (self.mesh.cells, self.mesh.ambient_dimension)
         if values.ndim == 2 and getattr(velocity, "ndim", 0) == 3:
             check_array("velocity", velocity, (len(values), *shape), "fields")
@@ -281,9 +283,10 @@ class Advection:
         return step
 
     def _find_outflow_rates(self, values: Floats) -> list[Any]:
-        """Compute the fraction of mass that each cell loses per time by outgoing fluxes; return each worker's largest.
+        """Compute the fraction of mass that each cell loses per time by outgoing fluxes.
 
-        Cells of a density below a small multiple of the mean do not count for the result.
+        The result is a list of the largest fraction in the cells of each worker (thread). Cells that are not occupied
+        do not count for it.
         """
         mesh, backend = self.mesh, self.mesh.backend
         return backend.launch(
@@ -411,6 +414,7 @@ class Advection:
             array.reshape(len(factors), -1)[...] *= factors[:, None]
 
     def _outgoing_flux_on_curve(self, density: Floats, velocity: Floats, occupied: Floats) -> None:
+        """Compute the fluxes of "donor_cell_blend" out of each cell (cells,) of a curve."""
         mesh, backend = self.mesh, self.mesh.backend
         neighborhood = (mesh.cell_start, mesh.cell_sides, mesh.side_cells)
         flow, smooth = self._flow(), self._outflow
@@ -423,6 +427,7 @@ class Advection:
         )  # fmt: skip
 
     def _outgoing_flux_on_surface(self, density: Floats, velocity: Floats, occupied: Floats) -> None:
+        """Compute the fluxes of "donor_cell_blend" out of each cell (cells,) of a surface."""
         mesh, backend = self.mesh, self.mesh.backend
         neighborhood = (mesh.cell_start, mesh.cell_sides, mesh.side_cells)
         work = len(mesh.cell_sides)

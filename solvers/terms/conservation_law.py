@@ -358,6 +358,7 @@ class ConservationLaw:
         return normal
 
     def _speed(self, values: Floats) -> Floats:
+        """Return the bound (faces,) of the wave speed for ``values`` at the face centers."""
         speed = self.speed(values, self.mesh.face_centers)
         check_array("speed", speed, (self.mesh.faces,), "faces")
         return speed

@@ -242,6 +242,7 @@ class Diffusion:
                 self._step_field(k, 0.0, length, row, True, len(values))
 
     def _step_field(self, field: int, time: float, dt: float, values: Floats, limited: bool, fields: int) -> Step:
+        """Advance field number ``field`` of ``fields``, ``values`` (cells,), by dt in place, as in :meth:`step`."""
         operator = self._operators[field if self._by_field else 0]
         if operator.coefficient == 0.0 and not self._parts:
             return np.inf if not self.nonnegative else values.min()
@@ -335,6 +336,7 @@ class Diffusion:
         return rate
 
     def _check(self, values: Floats) -> None:
+        """Raise an error unless ``values`` are fields on the mesh, one for each coefficient."""
         check_field("values", values, self.mesh, self._by_field, "fc")
 
     def _limit(self, operator: FaceOperator, start: Floats, potential: Floats, values: Floats) -> None:
@@ -364,7 +366,7 @@ class Diffusion:
 
     @staticmethod
     def _stages(dt: float, explicit_dt: float) -> int:
-        """Return the stages of an RKL2 step dt: the smallest odd s ≥ 3 with dt ≤ explicit_dt · (s² + s − 2)/4."""
+        """Return the number of RKL2 stages of a step: the least odd s ≥ 3 with dt ≤ explicit_dt · (s² + s − 2)/4."""
         stages = int(np.ceil((np.sqrt(9 + 16 * dt / explicit_dt) - 1) / 2))
         return max(3, stages + 1 - stages % 2)
 
@@ -494,11 +496,12 @@ class NonlinearDiffusion:
 
     @property
     def _operator_rate(self) -> float:
+        """Return 1 / the largest explicit Euler step of Δ without a new extremum."""
         return 1.0 / self._operator.explicit_dt
 
 
 def _apply(operator: Operator, values: Floats) -> Any:
-    """Return the operator, without its coefficient, of a field (cells,): of both parts of a complex field."""
+    """Return the operator, without its coefficient, applied to a real or complex field (cells,)."""
     if values.dtype.kind == "c":
         return _apply(operator, values.real.copy()) + 1j * _apply(operator, values.imag.copy())
     found = operator.mesh.backend.empty(values.shape, values.dtype)

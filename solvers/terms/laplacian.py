@@ -126,12 +126,12 @@ class Laplacian:
         Parameters
         ----------
         k : int
-            Number of eigenvalues, less than the number of cells by 2.
+            Number of eigenvalues, at most cells − 2.
 
         Returns
         -------
         (k,) array
-            Eigenvalues, from 0 or the largest negative one on.
+            Eigenvalues in decreasing order.
         (k, cells) array
             Fields of unit norm, ∫u² = 1. Those of equal eigenvalues span the same space but need not be orthogonal.
 
@@ -171,7 +171,7 @@ class Laplacian:
     def _without_means(self, fields: Floats, check: bool = False) -> Floats:
         """Return fields (n, cells) less their means over each component with a nullspace.
 
-        ``check``: raise ValueError for an integral above MAX_SUM of that of the absolute values.
+        ``check``: raise ValueError if |∫f| > MAX_SUM ∫|f| over a component, for a field f.
         """
         fields = fields.copy()
         for cells in self._components:

@@ -40,6 +40,7 @@ class Reconstruction:
 
     @property
     def _sides(self) -> tuple[Integers, Integers, Integers]:
+        """Return the arrays of the mesh that list the sides of each cell and the cells across."""
         return self.mesh.cell_start, self.mesh.cell_sides, self.mesh.side_cells
 
     def values_at_faces(self, values: Floats, at_side: Floats) -> None:

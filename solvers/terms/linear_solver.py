@@ -58,7 +58,7 @@ class ShiftedSolver:
 
 
 def factorize(matrix: Any) -> Callable[[Floats], Floats]:
-    """Return the function b → x with M x = b for a sparse ``matrix`` M in columns, b (cells,) or (fields, cells).
+    """Return the function b → x with M x = b for a CSC ``matrix`` M and b (cells,) or (fields, cells).
 
     The fields b may be complex where M is real.
     """

@@ -1,4 +1,4 @@
-"""Mass of the values that an equation prepares, and what follows from it, computed once for all terms."""
+"""Mass, occupied density and largest value of a field, computed once for all terms of an equation."""
 
 from __future__ import annotations
 

@@ -22,8 +22,8 @@ MIN_WEIGHT = 1e-9  # weights of a neighbor behind that are smaller count as 0
 class RingGeometry:
     """Tables of the geometry of a sphere of rings for the advection kernels.
 
-    A ring has one or two kinds of cells, n in total. Vectors are in the plane (east, north) at the cell's center; sides
-    are padded to 5.
+    Cells of one kind in a ring are equal up to rotations about the axis. A ring has one or two kinds; all rings
+    together have n. Vectors are in the plane (east, north) at the cell's center; sides are padded to 5.
 
     rows       (rings, 16) integers: cells, kinds, neighbors and faces of each ring, see `_rows`
     sine       (rings,) sine of the polar angle of the centers

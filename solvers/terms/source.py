@@ -112,6 +112,7 @@ class Source:
 
     @property
     def _name(self) -> str:
+        """Return the name of the function f, for messages."""
         return getattr(self.f, "__name__", "f")
 
     def _evaluate(self, time: float, values: Floats) -> Floats:

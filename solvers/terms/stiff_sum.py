@@ -63,7 +63,7 @@ class StiffSum:
 
     @property
     def jacobian(self) -> Callable[[int], list[Any]]:
-        """Return the function that maps a number of fields to one matrix for each: the sum of all terms' matrices.
+        """Return the function n → list of one matrix for each of n fields: the sum of the matrices of all terms.
 
         Raises AttributeError if a term has no matrix.
         """
@@ -76,6 +76,7 @@ class StiffSum:
         return np.inf
 
     def _rate(self, dt: float, rate: Floats) -> None:
+        """Add the rates of change of all terms at the prepared state to ``rate``, in place."""
         for term in self.terms:
             add_rate(term, *self._at, rate)
 

@@ -29,8 +29,8 @@ class Term(Protocol):  # numpydoc ignore=PR01
     - ``is_autonomous``: whether the rate depends on u alone; then no rates at later times are evaluated.
     - ``is_complex``: whether the term has complex coefficients; real initial values then become complex.
     - ``only_real``: whether complex fields are refused, as by terms with limiters.
-    - ``numerical_diffusion()``: the rate of change by numerical diffusion at the prepared state. The allowed error of a
-      step contains its change by that, if all terms have this method.
+    - ``numerical_diffusion()``: the rate of change by numerical diffusion at the prepared state. If all terms
+      have this method, the allowed error of a step contains the change by numerical diffusion.
     - ``jacobian(fields)``: the sparse matrices (cells, cells) of the rates of each field at the prepared state, as a
       list. Implicit methods use the matrices as preconditioners.
 

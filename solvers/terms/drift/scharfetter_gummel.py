@@ -172,12 +172,14 @@ class DriftDiffusion:
         return lowest if self.nonnegative else np.inf
 
     def _check(self, values: Floats) -> None:
+        """Raise an error unless ``values`` are fields on the mesh, finite at the first call."""
         check_field("values", values, self.mesh)
         if not self._seen:
             check_finite("values", values)
             self._seen = True
 
     def _step_field(self, dt: float, row: Floats, limited: bool) -> float:
+        """Advance one field ``row`` (cells,) by dt in place; return the least value before limiting."""
         better = self._extrapolated_step(dt, row)[1]
         lowest = float(better.min())
         if self.nonnegative and limited:
@@ -213,6 +215,7 @@ class DriftDiffusion:
             self._solvers.clear()
 
     def _fluxes_in_potential(self, potential: Floats) -> FluxesInPotential:
+        """Return the fluxes in a potential; raise an error unless it is (cells,), real and finite."""
         check_reals("potential", potential)
         V = np.asarray(potential, dtype=np.float64)
         check_array("potential", V, (self.mesh.cells,))
@@ -220,6 +223,7 @@ class DriftDiffusion:
         return self._fluxes.at(V)
 
     def _rates(self, values: Floats) -> Floats:
+        """Return the rates of change of fields ``values``, in the same shape."""
         rates = np.empty_like(values)
         rows = zip(values.reshape(-1, self.mesh.cells), rates.reshape(-1, self.mesh.cells), strict=True)
         for row, rate in rows:
