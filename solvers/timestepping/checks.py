@@ -62,7 +62,7 @@ def as_state(values: Floats, is_complex: bool) -> Floats:
 def check_complex(name: str, values: Floats, equation: Any) -> None:
     """Raise TypeError if ``values`` are complex, and a term of the equation needs real numbers.
 
-    Those are terms with limiters, and terms of densities. ``name`` is that of the values in the message.
+    Terms with limiters and terms of densities need real numbers. The message calls the values ``name``.
     """
     for term in (*equation.terms, *getattr(equation.stiff, "terms", (equation.stiff,))):
         if getattr(term, "only_real", False) or getattr(term, "nonnegative", False):
@@ -70,7 +70,10 @@ def check_complex(name: str, values: Floats, equation: Any) -> None:
 
 
 def check_real(name: str, values: Floats, user: str) -> None:
-    """Raise TypeError if ``values`` are complex, where ``user`` needs real numbers; both names are for the message."""
+    """Raise TypeError if ``values`` are complex, where ``user`` needs real numbers.
+
+    The message calls the values ``name``.
+    """
     if values.dtype.kind == "c":
         raise TypeError(f"{name} of {values.dtype}: expected real numbers for {user}")
 
@@ -78,7 +81,7 @@ def check_real(name: str, values: Floats, user: str) -> None:
 def check_nonnegative(name: str, values: Floats, terms: Iterable[object]) -> None:
     """Raise ValueError if a term requires a density and ``values`` are below zero by more than rounding.
 
-    ``name`` is that of the values in the message.
+    The message calls the values ``name``.
     """
     for term in terms:
         if getattr(term, "nonnegative", False) and float(values.min()) < -ROUNDING * float(abs(values).max()):

@@ -31,7 +31,8 @@ MAX_RETRY = 0.5  # of a rejected step: halving shows whether the error decreases
 class Proposal(NamedTuple):
     """Length of the next step to try, and the error of the step just made; NaN for a missing number.
 
-    The error is NaN after a cut step or a rejected longer one, since such an error does not predict the next step.
+    The error is NaN if the step was shortened to meet a time, or after a rejected attempt of a longer step: such an
+    error does not predict the next step.
     """
 
     step: Numbers = math.nan
@@ -54,8 +55,8 @@ class StepController:
 
     The error of a step is relative to the allowed one, and sₙ is the factor of dtₙ for the allowed error, with a safety
     margin. The exponents are those of Hairer and Wanner, Solving Ordinary Differential Equations II, section IV.2
-    (Gustafsson, ACM Trans. Math. Softw. 17 (1991) 533). Without a previous error, or with sₙ₋₁ beyond the limit, a step
-    changes by sₙ alone, as in volume I, section II.4. Method "dop853" never has a previous error, since its state holds
+    (Gustafsson, ACM Trans. Math. Softw. 17 (1991) 533). Without a previous error, or if sₙ₋₁ > 10, the
+    factor is sₙ alone, as in volume I, section II.4. Method "dop853" never has a previous error, since its state holds
     only time, values and ``dt``. Numbers and arrays (rows,) are treated alike.
 
     order   power of dt to which the error is proportional
@@ -156,8 +157,9 @@ class HalvingError:
     order     p of the method, with an error O(dtᵖ⁺¹) of a step, O(dtᵖ) relative to the change
     allowed   the denominator of the last error
 
-    Where explicit and stiff terms balance, both may be so large that the whole step and the halves agree on a wrong
-    state of the splitting. There the error is at least the p-th power of the explicit change over half the values.
+    Where explicit and stiff terms cancel, the whole step and the half steps may agree on a wrong state of the
+    splitting. If the change in the step is less than a tenth of the change c by the explicit terms, the error estimate
+    is at least (2c/|u|)ᵖ.
     Source: Hairer, Nørsett and Wanner, Solving Ordinary Differential Equations I, section II.4.
     """
 

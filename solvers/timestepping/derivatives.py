@@ -134,7 +134,9 @@ def _neighborhoods(mesh: Mesh, reach: int) -> tuple[csr_matrix, csr_matrix]:
 
 
 def _groups(near: csr_matrix, beyond: csr_matrix) -> list[NDArray[np.intp]]:
-    """Return groups of cells such that the ``near`` cells of one are apart from those ``beyond`` of all others.
+    """Return groups of cells: in a group, no ``near`` cell of one cell is among the cells ``beyond`` of another cell.
+
+    ``near`` and ``beyond`` are the matrices of `_neighborhoods`.
 
     The cells are taken in a random order, so that a distant dependence is not hidden by a regular mesh.
     """
@@ -149,7 +151,7 @@ def _groups(near: csr_matrix, beyond: csr_matrix) -> list[NDArray[np.intp]]:
 def _surroundings(
     near: csr_matrix, groups: list[NDArray[np.intp]]
 ) -> Iterator[tuple[NDArray[np.intp], NDArray[np.intp], NDArray[np.intp]]]:
-    """Yield each group of cells, the ``near`` cells of all of these, and for each near cell that of the group."""
+    """Yield for each group its cells, their ``near`` cells (n,), and the cell of the group near each of these (n,)."""
     for cells in groups:
         of_group = near[cells]
         yield cells, of_group.indices, np.repeat(cells, np.diff(of_group.indptr))

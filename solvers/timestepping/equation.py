@@ -161,8 +161,8 @@ class Equation:
     def jacobian(self, t: float, u: npt.ArrayLike) -> csr_matrix:
         """Return the derivative of the rate of change by u as a sparse matrix.
 
-        The matrix of a stiff term is its own. Other terms have central difference quotients: of few evaluations where
-        the rate in a cell depends on the cells nearby alone, else of two for each number of u.
+        A stiff term gives its own matrix. Other terms are differentiated by central differences: by few evaluations
+        where the rate in a cell depends on nearby cells alone, else by two evaluations for each number of u.
 
         Parameters
         ----------
@@ -233,7 +233,7 @@ class Equation:
         return any(getattr(term, "is_complex", False) for term in terms)
 
     def _real_state(self, u: npt.ArrayLike) -> Floats:
-        """Return real u in double precision; raise TypeError for complex fields, by which rates have no derivative."""
+        """Return real u in double precision; raise TypeError for complex u, where rates may have no derivative."""
         if np.iscomplexobj(u) or self.is_complex:
             raise TypeError("u is complex: expected real fields, such as its real and imaginary parts")
         return self._state(u).astype(np.float64)
@@ -300,11 +300,11 @@ class Equation:
         return backend_for(values).xp.where(is_finite, longest, np.nan)
 
     def _is_one_field(self, values: Floats) -> bool:
-        """Return whether ``values`` are a real field on the mesh, whose mass tells whether all numbers are finite."""
+        """Return whether ``values`` are one real field (cells,), for which :meth:`_mass` is available."""
         return self.mesh is not None and values.shape == (self.mesh.cells,) and values.dtype.kind != "c"
 
     def _mass(self, values: Floats) -> Any:
-        """Return the mass of one field, which terms have already computed; no finite number for a field with NaN."""
+        """Return the mass of one field, which terms have already computed; NaN or ∞ for a field that is not finite."""
         assert self.mesh is not None
         with np.errstate(over="ignore", invalid="ignore"):
             return mass_of(self.mesh, values)

@@ -18,8 +18,8 @@ class Integrator(Protocol):  # numpydoc ignore=PR01
     """Method that advances a state step by step.
 
     ``METHODS`` has a function of (equation, rtol, atol, cfl) for each method, which returns its integrator. An
-    integrator holds the work arrays of one run. :func:`~solvers.solve` adds stored times, events and callbacks. A class
-    with ``begin`` and ``step`` may be given to it as ``method``, if a call of (equation, rtol, atol, cfl) makes it.
+    integrator holds the work arrays of one run. :func:`~solvers.solve` adds stored times, events and callbacks.
+    Another class with ``begin`` and ``step``, constructed by (equation, rtol, atol, cfl), may be given as ``method``.
 
     If steps depend on more than time, values and dt of the state, an attribute ``method_state`` of the integrator, a
     dict of numbers and arrays, makes restarts bitwise equal to an uninterrupted run. The dict after the last step is
@@ -83,7 +83,8 @@ class Integrator(Protocol):  # numpydoc ignore=PR01
         Returns
         -------
         StepResult or None
-            Stable time steps at the end of the step and of its stages, and whether an event has occurred; None without.
+            Stable time steps at the end of the step and of its stages, and whether an event has occurred; None if these
+            are unknown.
 
         Raises
         ------

@@ -26,7 +26,7 @@ SSP_CFL = 0.5  # fraction of the stable step of fluxes for which limiters are mo
 
 
 def method_of(equation: Equation, method: str | Make) -> str | Make:
-    """Return the name of a time integration method, which is ``method`` or the equation's for "auto", or a function.
+    """Return ``method``, a name or a function; for "auto" return the name of the method that suits the equation.
 
     Raises ValueError for an unknown name.
     """
@@ -45,8 +45,8 @@ def method_of(equation: Equation, method: str | Make) -> str | Make:
 def choose(equation: Equation) -> str:
     """Return the name of the time integration method that suits the terms of an equation.
 
-    Densities have splitting, which keeps u ≥ 0. Diffusion that is nonlinear by an interaction has an implicit method,
-    another stiff term an additive one. Without a stiff term the method is explicit: strong-stability-preserving for
+    Densities get a method with splitting, which keeps u ≥ 0. Explicit terms with ``is_stiff`` get an implicit method,
+    stiff terms an additive one. Without a stiff term the method is explicit: strong-stability-preserving for
     fluxes through faces, of order 5 for smooth rates, symplectic for separable ones.
     """
     stiff = equation.stiff
@@ -63,7 +63,7 @@ def choose(equation: Equation) -> str:
 
 
 def name_of(method: str | Make) -> str:
-    """Return the name of a method: its own if it is a text, or that of a function."""
+    """Return ``method`` itself if it is a name, else the name of the function or class."""
     return method if isinstance(method, str) else getattr(method, "__name__", type(method).__name__)
 
 

@@ -69,7 +69,7 @@ class Observer:
         Parameters
         ----------
         state : State
-            State at the start. The state of the last run continues its count; another one sets the count anew.
+            State at the start. The state object of the last run continues ``count``; another object resets it.
 
         Returns
         -------
@@ -149,7 +149,7 @@ class Observer:
         return is_reached(self.due(), state.time)
 
     def observe_event(self, state: State) -> None:
-        """Call the observer's function at an event, unless it is or was called at this time anyway.
+        """Call the observer's function at an event, unless a call at this time is scheduled or has been made.
 
         Parameters
         ----------

@@ -36,7 +36,7 @@ class Interpolant:
     spacing       distance of times at which `LookAhead` evaluates rates of change
     keeps_steps   whether all steps are stored; else steps are repeated from the last stored time before t
     changed       time from which on the method is implicit
-    longest       longest step that can be used by a run whose method may change; 0 for another run
+    longest       longest step that a run with "auto" can use; 0 for a run whose method does not change
     The other attributes are arguments of `solve`.
     """
 
@@ -87,7 +87,7 @@ class Interpolant:
     def dynamics(self, time: float, first_step: float | None = None) -> LookAhead:
         """Return a new integrator with bounds of its steps: none crosses a sudden change of a rate in time.
 
-        ``time`` is that of the first step.
+        ``time`` is the start time of the first step.
         """
         limits, stiffness = (self.spacing, self.max_step, first_step), None
         if self.longest > 0 and time < self.changed:

@@ -215,7 +215,7 @@ class _StoredTimes:
 
     @property
     def is_empty(self) -> bool:
-        """Return whether no time is stored, since a continued run begins after all given times."""
+        """Return whether no time is stored, as in a continued run that begins after all given times."""
         return not self._t
 
     def keep_end(self, state: State) -> None:

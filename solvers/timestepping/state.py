@@ -147,7 +147,7 @@ class StepResult:
 
     stable_dt   largest stable time step at the end of the step
     within      least stable time step of the stages
-    undershot   whether a density has fallen below zero within the step, and was limited on request
+    undershot   whether a density has fallen below zero within the step, before any limiter
     finite      whether the state at the end is finite
     event       whether observers are called at the end although none is due (atoms have merged, …)
     """

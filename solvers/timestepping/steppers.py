@@ -30,7 +30,8 @@ class Stepper:
     Raises
     ------
     ValueError
-        If the weights are no such numbers, or a step of u̇ = u has not the terms of e^dt up to the order.
+        If the first weight is not 0, a weight is not in [0, 1), or a step of u̇ = u differs from e^dt by terms up to
+        the order.
     """
 
     weights: tuple[float, ...]

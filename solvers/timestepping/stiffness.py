@@ -27,8 +27,8 @@ DIFFERENCE = 1e-6  # relative length of a difference quotient
 class StiffnessTest:
     """Test of whether an implicit step of 30 times the length of a run's steps has an allowed error.
 
-    The trial is made where the steps are near the limit of stability: they are the stable ones of a term, or their
-    length times the rate of growth |J e|/|e| of their error e is large (Hairer and Wanner, Solving Ordinary
+    The trial is made where stability seems to limit the steps: a step is the longest stable step of a term, or the step
+    length times the growth rate |J e|/|e| of the error e of a step is large (Hairer and Wanner, Solving Ordinary
     Differential Equations II, section IV.2). Terms without a matrix, as those of transport, have to be stable in the
     longer step.
 

@@ -65,7 +65,7 @@ class Systems:
     rows      method of the systems, at time 0
     until     (systems,) end times > 0
     dues      schedule of the observations of each system
-    met       schedule of times at which steps of each system end exactly; none for missing systems
+    met       schedules of the first systems: times at which steps end exactly; other systems have no such times
 
     lost      numbers of the systems without a possible step, whose run has ended early
     """
@@ -108,7 +108,7 @@ class Systems:
             rows.retain(~ended)
 
     def _observations_at_ends(self, moved: Mask) -> Iterator[Observation]:
-        """Yield the number, the time and the values of each moved system at a scheduled time."""
+        """Yield number, time and values of each system that has ``moved`` (rows,) to a scheduled time."""
         rows, numbers = self._rows, self._rows.numbers
         while len(at_end := np.flatnonzero(moved & is_reached(self._dues.next(numbers), rows.time))):
             self._dues.take(numbers[at_end])

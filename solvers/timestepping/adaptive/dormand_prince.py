@@ -233,12 +233,12 @@ def _are_rows_finite(values: Floats) -> Mask:
 
 
 def _squares(values: Floats) -> Floats:
-    """Return the squares of numbers, of the moduli of complex ones."""
+    """Return the squares |x|² of real or complex numbers x."""
     return values**2 if values.dtype.kind != "c" else values.real**2 + values.imag**2
 
 
 def _linear_combination(weights: Floats, rates: Floats) -> Floats:
-    """Return the linear combination Σ_s weights_s rates_s of rates (s, ...), with one order of summation."""
+    """Return the linear combination Σ_s weights_s rates_s (...) of rates (s, ...)."""
     total: Floats = backend_for(rates).xp.einsum("s,s...->...", weights, rates)
     return total
 

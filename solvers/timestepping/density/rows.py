@@ -258,7 +258,7 @@ class DensityRows:
 
 
 def rates_of(equation: Equation, time: float, values: Floats, rate: Floats) -> tuple[Floats, ...]:
-    """Return the rate of change of an equation; with a stiff term, also that of the explicit terms alone.
+    """Return (rate of change,), or with a stiff term (rate of change, rate of change by the explicit terms alone).
 
     The explicit terms are prepared at ``values``. The first rate is written to ``rate``.
     """

@@ -66,7 +66,7 @@ class ErrorControlled(ABC):
 
     @property
     def method_state(self) -> MethodState:
-        """Return the proposal of the next step, facts of the steps made, and the factorization in use."""
+        """Return the next step to try, the number of rejected steps, the last errors and the factorization in use."""
         facts: MethodState = {"rejected": self.rejected, "errors": self.error}
         return {**self._proposal.numbers, **facts, **self.problem.method_state}
 

@@ -71,7 +71,7 @@ class SemiDiscrete:
         return {**numbers, "factorized_values": values}
 
     def resume(self, known: MethodState) -> None:
-        """Compute the factorization of an earlier run again, whose ``method_state`` is given."""
+        """Compute the factorization of an earlier run again from ``known``, the ``method_state`` of that run."""
         if "factorized_values" in known:
             step, time = float(known["factorized_step"]), float(known["factorized_time"])
             self._factorize(step, time, np.asarray(known["factorized_values"]))
@@ -115,8 +115,8 @@ class SemiDiscrete:
     def solve_stiff(self, time: float, start: Floats, step: float) -> Floats:
         """Return the implicit stage Y with Y − step·I(t, Y) = ``start``, by a direct solver or preconditioned GMRES.
 
-        I is the rate of change by the stiff term, affine in Y. The second correction of Y keeps the integrals that I
-        keeps, also in long steps.
+        I is the rate of change by the stiff term, affine in Y. A second correction of Y conserves, also
+        in long steps, the integrals that I conserves.
         """
         if self.equation.stiff is None:
             return start.copy()

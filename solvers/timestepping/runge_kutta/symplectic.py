@@ -106,7 +106,7 @@ class Symplectic:
         return dt
 
     def _stable_step(self, state: State, iterations: int) -> float:
-        """Return the fraction cfl of the stable step at a state, by ``iterations`` towards the highest frequency.
+        """Return the fraction cfl of the stable step at a state, by power ``iterations`` for the highest frequency.
 
         The square of the frequency is the largest |eigenvalue| of ∂g/∂p ∂f/∂q. Raises ValueError if ∂ₜq depends on q,
         or ∂ₜp on p.
@@ -124,7 +124,7 @@ class Symplectic:
         return self._cfl * LIMIT / (MARGIN * math.sqrt(square)) if square > 0 else math.inf
 
     def _derivative(self, state: State, rate: Floats, first: int, vector: Floats) -> Floats:
-        """Return the derivative of one half of the rates along ``vector``, a change of the other half at ``first``."""
+        """Return the derivative of f by q along ``vector`` if ``first`` = 0, else of g by p; ``rate`` holds (g, f)."""
         half = self._half
         rows, others = (slice(half), slice(half, None)) if first == 0 else (slice(half, None), slice(half))
         small = DIFFERENCE * (1 + root_mean_square(state.values)) / root_mean_square(vector)
