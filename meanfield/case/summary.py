@@ -73,6 +73,7 @@ def _stabilizers(case: Case) -> list[str]:
 
 
 def _diffusion(kappa: float) -> str:
+    """Return a text on the diffusion along a sequence with the coefficient κ."""
     return f"diffusion κ = {kappa:g} along the sequence" if kappa else "a sequence without diffusion"
 
 
@@ -89,5 +90,6 @@ def _local(case: Case) -> list[str]:
 
 
 def _reaction(reaction: Reaction) -> str:
+    """Return a text with the kind of a reaction and, if the reaction has one, the rate."""
     rate = getattr(reaction, "rate", None)  # a user-defined reaction may lack a rate
     return f"{reaction.__struct_config__.tag} reaction" + ("" if rate is None else f", rate {rate:g}")

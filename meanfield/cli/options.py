@@ -26,12 +26,15 @@ def flag(name: str, help_text: str) -> Argument:
 
 
 def overwrite(what: str) -> Argument:
-    """Return a function that adds the option ``--overwrite``, which replaces an existing file, to a parser."""
+    """Return a function that adds the option ``--overwrite`` to a parser; ``what`` is the replaced file in its help."""
     return flag("--overwrite", f"replace {what} (default: refuse)")
 
 
 def _integer(most: int, words: str = "a whole number") -> Callable[[str], int]:
-    """Return a function that converts the text of an option to an integer from 1 to ``most``."""
+    """Return a function that converts the text of an option to an integer from 1 to ``most``.
+
+    ``words`` describe the integer in the message of the ArgumentTypeError for other texts.
+    """
 
     def read(text: str) -> int:
         if not (text.isdecimal() and 1 <= int(text) <= most):

@@ -158,6 +158,7 @@ def _parse_options(argv: list[str]) -> argparse.Namespace:
 
 
 def _print_help(parser: argparse.ArgumentParser, _: argparse.Namespace) -> int:
+    """Print the help of a command without its subcommand; return the exit status."""
     parser.print_help()
     return 0
 

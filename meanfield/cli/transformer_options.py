@@ -12,7 +12,7 @@ _DROP = "tokens that the model reads but that are not {}: special, first or spec
 
 
 def number(name: str, default: int, words: str) -> Argument:
-    """Return the option ``--name N`` for a whole number."""
+    """Return the option ``--name N`` for a whole number, with the help text ``words``."""
     return option(f"--{name}", "N", f"{words} (default: {default})", type=int, default=default)
 
 

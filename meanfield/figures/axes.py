@@ -52,7 +52,10 @@ def row_of_axes(figure: Figure | SubFigure, count: int, width_ratios: Sequence[f
 
 
 def inches_up(ax: Axes) -> float:
-    """Return the length in inches of a label that fits beside a panel, before the layout of its figure."""
+    """Return the largest length in inches of a label along the vertical axis of a panel.
+
+    The layout of the figure, which is not done yet, may shrink the panel.
+    """
     return LABEL_PART * float(ax.bbox.height / ax.figure.dpi)
 
 

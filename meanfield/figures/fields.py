@@ -120,7 +120,10 @@ def _angle(vectors: Floats) -> Floats:
 def _draw_lines(
     part: Figure | SubFigure, run: Run, name: str, shown: Integers, places: Floats, labels: list[str]
 ) -> None:
-    """Draw a field in one dimension, a curve for each of the snapshots ``shown``."""
+    """Draw the field ``name`` in one dimension, a curve for each of the snapshots ``shown``.
+
+    ``places`` (cells, 1) are the coordinates of the cells, and ``labels`` the names of the coordinates.
+    """
     ax, order = part.subplots(), np.argsort(places[:, 0])
     for k in shown:
         ax.plot(places[order, 0], run.field(name, int(k))[order], label=f"t = {run.times[k]:.4g}")
@@ -131,7 +134,7 @@ def _draw_lines(
 def _draw_maps(
     part: Figure | SubFigure, run: Run, name: str, shown: Integers, places: Floats, labels: list[str]
 ) -> None:
-    """Draw a field in two coordinates, a map for each of the snapshots ``shown``."""
+    """Draw the field ``name`` over two coordinates named ``labels``, a map for each of the snapshots ``shown``."""
     layer = middle_layer(run.cell_centers)
     values = [run.field(name, int(k))[layer] for k in shown]
     finite = np.concatenate([value[np.isfinite(value)] for value in values])

@@ -15,6 +15,7 @@ from meanfield.gallery.table import FOLDER, page, run_entry, statements
 
 
 def main() -> None:
+    """Run the entries that the command line names, and print or write their statements."""
     parser = argparse.ArgumentParser(prog="python -m meanfield.gallery", description=__doc__)
     parser.add_argument("names", nargs="*", metavar="NAME", help="entries to run (default: all, as a table)")
     parser.add_argument("--full", action="store_true", help="use ensembles of full size (default: small ones)")

@@ -53,7 +53,8 @@ def late_exponential(
 ) -> tuple[float, dict[str, tuple[Floats, Floats]]]:
     """Return the late exponential rate of 1 − g, g the common cosine of 8 tokens at β = 2, and curves to draw.
 
-    The rate is the slope of log(1 − g) over ``clock(t)`` while 1e-11 < 1 − g < 1e-3. The curves are 1 − g of the run,
+    The run has the layer norm ``norm``, the end time ``end`` and the changes ``more`` of the case. The rate is the
+    slope of log(1 − g) over ``clock(t)`` while 1e-11 < 1 − g < 1e-3. The curves are 1 − g of the run,
     and an exponential of the ``expected`` rate from the first late time on.
     """
     time, gap = run(norm, 8, 2.0, end, *more)
@@ -66,7 +67,8 @@ def late_exponential(
 def late_power(norm: str, *more: str) -> tuple[float, dict[str, tuple[Floats, Floats]]]:
     """Return the late power p of 1 − g ∝ tᵖ, g the common cosine of 8 tokens at β = 2, and curves to draw.
 
-    The power is fitted from t = 1000 to 2000. The curves are 1 − g of the run, and a line of slope −2.
+    The run has the layer norm ``norm`` and the changes ``more`` of the case. The power is fitted from t = 1000 to 2000.
+    The curves are 1 − g of the run, and a power law ∝ t⁻².
     """
     time, gap = run(norm, 8, 2.0, 2000.0, *more)
     late, after = time > 1000, time > 1

@@ -55,7 +55,7 @@ class FieldFrames:
 def _range(run: Run, name: str) -> tuple[float, float]:
     """Return the smallest and the largest finite value of a field in all snapshots.
 
-    For a constant, it is an interval of length 1. Raises FileError if no value is finite.
+    For a constant field c the result is c ∓ ½. Raises FileError if no value is finite.
     """
     low, high = np.inf, -np.inf
     for k in range(run.snapshots):

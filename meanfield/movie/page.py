@@ -33,7 +33,10 @@ def shades() -> Colormap:
 
 
 def palette() -> NDArray[np.uint8]:
-    """Return the colors (256, 3) of a movie: the map, the map under white lines, grays, and tints of the curves."""
+    """Return the colors (256, 3) of a movie: color map, color map mixed with white, grays, and tints of the curves.
+
+    The mixed colors are those of white lines on a density.
+    """
     from matplotlib.colors import to_rgb
 
     density = shades()(np.arange(SHADES), bytes=True)[:, :3]

@@ -133,8 +133,8 @@ def _velocity_of_tokens(case: Case, count: int) -> str:
 def rounding_notes(case: Case) -> list[str]:
     """Return a note if the run is so long that velocities lost to rounding matter, else an empty list.
 
-    The output of attention has errors of 1e-16 of the position of a token: mergers that take longer than ``_MAX_TIME``
-    are lost, and tokens do not move. Atoms, after a handover, have accurate velocities.
+    The output of attention has errors of 1e-16 of the position of a token. Tokens that would take longer than
+    ``_MAX_TIME`` to merge therefore do not move. Atoms, after a handover, have accurate velocities.
     """
     if not case.domain.has_tokens or case.handover is not None or case.time.end <= _MAX_TIME:
         return []

@@ -118,6 +118,7 @@ class Progress:
             self._draw(state)
 
     def _draw(self, state: State) -> None:
+        """Draw the progress bar for a state."""
         self._bar.n = min(state.time, self.end)
         self._bar.bar_format = self._format(0.0 if state.time >= self.end else self._remaining.seconds())
         self._bar.set_postfix_str(self._detail(state))

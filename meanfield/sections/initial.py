@@ -50,11 +50,11 @@ class InitialKind(Section, frozen=True):
 
 
 class OwnDensity(InitialKind, frozen=True):
-    """Base of the kinds that components of kind ``initial`` add."""
+    """Base class of the initial densities that user-defined components add as kinds of [initial]."""
 
 
 class OwnTokens(InitialKind, frozen=True):
-    """Base of the kinds that components of kind ``tokens`` add."""
+    """Base class of the initial tokens that user-defined components add as kinds of [initial]."""
 
 
 class SampledDensity(InitialKind, frozen=True):
@@ -80,9 +80,9 @@ class Uniform(SampledDensity, frozen=True, kw_only=True, tag_field="kind", tag="
 
 
 class Perturbed(SampledDensity, frozen=True, kw_only=True, tag_field="kind", tag="perturbed"):
-    """Density ρ̄·e^{a·g}, axisymmetric ρ̄(ag + √(1 + a²g²)), with a = ``amplitude`` and g random of unit variance.
+    """Density ρ̄·e^{ag} with a = ``amplitude`` and a random field g of unit variance, normalized.
 
-    g has equal power in degrees 1 to ``degrees``. The density is normalized.
+    On an axisymmetric domain the density is ρ̄(ag + √(1 + a²g²)). g has equal power in degrees 1 to ``degrees``.
     """
 
     amplitude: Positive = 0.01  # small, so that the linear growth about the uniform density is visible
@@ -172,7 +172,7 @@ class Points(InitialKind, frozen=True, kw_only=True, tag_field="kind", tag="poin
     """Point masses, deposited with their mass and first moment; masses are relative, and equal if left out.
 
     Points give directions; their lengths are radii if tokens have a radius and ``radius`` is not given. With a causal
-    mask the points are in order of their labels, an equal number for each label, by default one.
+    mask the points are in order of their labels, with an equal number of points for each label, by default one.
     """
 
     points: Annotated[tuple[Vector, ...], Meta(min_length=1)]
@@ -341,12 +341,12 @@ class Values(InitialKind, frozen=True, kw_only=True, tag_field="kind", tag="valu
 
 
 class Formula(InitialKind, frozen=True, kw_only=True, tag_field="kind", tag="formula"):
-    """Unnormalized density as a formula, nowhere negative, in x, y, z, phi, theta (radians) and label.
+    """Unnormalized density ≥ 0 as a formula in x, y, z, phi, theta (radians) and label.
 
     Allowed are numbers, pi, + − * / **, exp, log, sqrt, abs, sin, cos, tan, arcsin, arccos, arctan, sinh, cosh, tanh.
-    On the circle phi is the angle; on the sphere phi is the azimuth and theta the polar angle. With a causal mask,
-    label is (k + ½)/labels. On the sphere with an axis: in theta and z = cos(theta). On the line: in x. With a free
-    radius: of directions.
+    On the circle phi is the angle; on the sphere phi is the azimuth and theta the polar angle. Axisymmetric densities
+    are formulas in theta and z = cos(theta), and densities on the line in x. With a free radius the formula is the
+    density of directions. With a causal mask, label is (k + ½)/labels for the label k = 0, 1, …
     """
 
     density: str
@@ -388,7 +388,10 @@ Initial = (
 
 
 def _sampling(sampling: str, domain: Domain, coordinates: int) -> Problems:
-    """Yield a fault if tokens of a density of so many ``coordinates`` cannot be drawn on a domain as requested."""
+    """Yield a fault if tokens cannot be drawn by ``sampling`` from a density on a domain.
+
+    ``coordinates`` is the number of coordinates of a point of the density.
+    """
     if sampling == "random":
         return
     if not domain.has_tokens:
@@ -413,7 +416,7 @@ def _degree(key: str, degree: int, domain: Domain) -> Problems:
 
 
 def _vector(key: str, vector: Vector, domain: Domain) -> Problems:
-    """Yield the problems of a vector that is the value of ``key``: its length, and those of a point of the domain."""
+    """Yield the problems of a vector, the value of ``key``: a wrong length, or no point of the domain."""
     count = domain.coordinates or domain.d
     if len(vector) != count:
         yield key, vector, f"a vector of {count} numbers, {domain.location}"

@@ -94,6 +94,7 @@ class ResultFile:
 
     @contextmanager
     def _opened(self) -> Iterator[h5py.File]:
+        """Yield the HDF5 file, open for reading within the context."""
         with open_file(self.path, rdcc_nbytes=0) as file:  # each chunk is read once
             yield file
 

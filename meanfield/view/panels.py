@@ -70,11 +70,13 @@ def _logarithmic(title: str, curves: list[Panel], **options: Any) -> Panel:
 
 
 def _energy(run_data: RunData) -> Panel:
+    """Return the panel of the energy over time for the HTML page."""
     unit = " in units of e^|β|" if run_data.scaled_energy else ""
     return linear(f"energy E{unit}", [curve_of(run_data.diagnostics["energy"], VERMILION)])
 
 
 def _entropy(run_data: RunData) -> Panel:
+    """Return the panel of the negative entropy or the relative entropy over time for the HTML page."""
     relative = run_data.relative_entropy
     name, integrand = ("relative entropy", "ρ log ρ/ρ̄") if relative else ("negative entropy", "ρ log ρ")
     return linear(f"{name} H = ∫{integrand}", [curve_of(run_data.diagnostics["entropy"], BLUE)])
@@ -100,20 +102,24 @@ def _cluster_mass(run_data: RunData) -> Panel:
 
 
 def _pairs_close(run_data: RunData) -> Panel:
+    """Return the panel of the share of pairs of tokens with cosine above 0.999 over time for the HTML page."""
     values = run_data.diagnostics["pairs_close"]
     return linear("collapsed pairs: share with ⟨θ, θ′⟩ > 0.999", [curve_of(values, ORANGE)], low=0)
 
 
 def _centroid(run_data: RunData) -> Panel:
+    """Return the panel of the length of the mean token over time for the HTML page."""
     length = np.linalg.norm(run_data.diagnostics["centroid"], axis=1)
     return linear("centroid |∫xρ|", [curve_of(length, PURPLE)], low=0)
 
 
 def _speed(run_data: RunData) -> Panel:
+    """Return the panel of the root mean square speed of the tokens, on a log axis, for the HTML page."""
     return _logarithmic("speed √∫|X|²ρ", [curve_of(run_data.diagnostics["speed"], GREEN)])
 
 
 def _mass(run_data: RunData) -> Panel:
+    """Return the panel of the change of the mass over time for the HTML page."""
     mass = run_data.diagnostics["mass"]
     return linear(f"mass − {mass[0]:.9g}", [curve_of(mass - mass[0], INK)])
 

@@ -24,8 +24,9 @@ class Stage:
 
     kind    key of STAGES in web/main.js
     dtype   integer type of the levels that encode densities
-    axis    one dimension: cell edges, label and ticks of the coordinate; None on the sphere
-    marks   (run data, k) to the clusters, heaviest first: [polar angle, azimuth, mass], or [coordinate, mass]
+    axis    function (run data) → cell edges, label and ticks of the coordinate in one dimension; None on the sphere
+    marks   function (run data, k) → clusters of snapshot k, heaviest first: [polar angle, azimuth, mass], or
+            [coordinate, mass]
     help    instructions for the picture
     """
 

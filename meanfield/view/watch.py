@@ -80,6 +80,8 @@ class LivePage(ThreadingHTTPServer):
 
 
 class _Handler(BaseHTTPRequestHandler):
+    """Handler of one request to the server of a page."""
+
     server: LivePage
     timeout = IDLE
 

@@ -15,14 +15,17 @@ if TYPE_CHECKING:
 
 
 def plot_convergence(study: ConvergenceStudy, over: str, of: str, figure: str | Path) -> Path:
-    """Draw a convergence study of a case to ``figure`` (.png, .pdf or .svg) and return the path."""
+    """Draw a convergence study of a case to ``figure`` (.png, .pdf or .svg) and return the path.
+
+    The errors are those of the quantity ``of`` at the end, over the key ``over``, which is the resolution.
+    """
     return write_figure(
         figure, lambda drawing: draw_convergence(study, over, of, drawing), figsize=(4.8, 3.6), layout="constrained"
     )
 
 
 def draw_convergence(study: ConvergenceStudy, over: str, of: str, figure: Figure) -> None:
-    """Draw a convergence study of a case on an empty ``figure``."""
+    """Draw a convergence study on an empty ``figure``: errors of the quantity ``of`` over the key ``over``."""
     ax = study.plot(figure.add_subplot())
     ax.set(xlabel=over, ylabel=wrap_text(f"estimated error of {of} at the end", inches_up(ax)))
     ax.set_xticks(study.resolutions, [f"{value:g}" for value in study.resolutions])

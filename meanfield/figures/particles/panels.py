@@ -62,7 +62,11 @@ def _rows(run_data: RunData) -> list[tuple[float, Draw]]:
 
 
 def _rows_of_tokens(run_data: RunData, several_times: bool, few: bool) -> list[tuple[float, Draw]]:
-    """Return the height and the drawing function of each row of panels for the dimension of the tokens."""
+    """Return the height and the drawing function of each row of panels for the dimension of the tokens.
+
+    several_times   whether several snapshots are drawn
+    few             whether tokens are few enough for a line each
+    """
     radii: list[Panel] = [draw_radii] if tokens_of(run_data).has_radius and several_times else []
     if run_data.dimension == 1:
         return _panel_row([draw_positions])

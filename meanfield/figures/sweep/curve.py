@@ -44,7 +44,10 @@ def draw_curves(ax: Axes, found: SweepResults, x: str, value: str, lines: str | 
 def _draw_spread(ax: Axes, x: Floats, values: Floats, name: str | None, *, line: bool, style: dict[str, Any]) -> None:
     """Draw the median of ``values`` for each x and, if some x has several values, a band of the quartiles.
 
-    For counts, the means are drawn too.
+    For counts, the means are drawn too. ``name`` is the label in the legend.
+
+    line    whether the medians are connected
+    style   color and marker
     """
     abscissas = np.unique(x)
     split = [values[(x == a) & np.isfinite(values)] for a in abscissas]
