@@ -1,10 +1,10 @@
-"""Solutions of (1 − dt M) x = b for the matrix M of a linear term, by fast diagonalization or sparse factors."""
+"""Solutions of (1 − dt M) x = b for the matrix M of a linear term, by diagonalization or sparse factors."""
 
 from __future__ import annotations
 
 import math
 from collections.abc import Callable
-from functools import lru_cache
+from functools import cached_property, lru_cache
 from typing import Any
 
 import numpy as np
@@ -13,34 +13,51 @@ from ..mesh.mesh import Floats, Mesh
 
 MAX_AXIS = 600  # cells along a diagonalized axis: n³ operations once, n for each cell in a solution
 MAX_SPARSE_3D = 4000  # cells of a factorized mesh of three dimensions: the fill-in grows as cells^(4/3)
+MIN_WAVES = 1000  # cells of a line, beyond which transforms are faster than factors
 STEP_DIGITS = 40  # binary digits of a step that is factorized: steps that differ by rounding share factors
 
 
 class ShiftedSolver:
-    """Solver of (1 − dt M) x = b for one matrix M (cells, cells) and any number of steps dt; factors are cached.
-
-    ``is_exact`` is true where x is exact to rounding. On a large mesh of three dimensions x is only b over the
-    diagonal, a preconditioner.
-    """
+    """Solver of (1 − dt M) x = b for one matrix M (cells, cells) and any number of steps dt; factors are cached."""
 
     def __init__(self, mesh: Mesh, matrix: Any) -> None:
         from scipy.sparse import csc_matrix, identity
 
-        self._axes = axes_of(mesh, matrix)
-        self.is_exact = self._axes is not None or mesh.dimension < 3 or mesh.cells <= MAX_SPARSE_3D
+        self._mesh = mesh
         full = csc_matrix(matrix + 0.0 * identity(mesh.cells))
         full.sort_indices()
         self._matrix, self._cached = full, lru_cache(maxsize=3)(self._factorize)
 
+    @cached_property
+    def _axes(self) -> Waves | Axes | None:
+        """Return the diagonalization of M; None where there is none."""
+        return waves_of(self._mesh, self._matrix) or axes_of(self._mesh, self._matrix)
+
     @property
     def is_diagonalized(self) -> bool:
-        """Return whether M is diagonalized along the axes of the mesh, so that any steps dt cost the same."""
+        """Return whether M is diagonalized, so that :meth:`apply` evaluates its functions."""
         return self._axes is not None
+
+    @property
+    def is_exact(self) -> bool:
+        """Return whether x is exact to rounding; on other meshes x is b over the diagonal, a preconditioner.
+
+        The others are large meshes of three dimensions without a diagonalization.
+        """
+        return self._mesh.dimension < 3 or self._mesh.cells <= MAX_SPARSE_3D or self.is_diagonalized
+
+    def apply(self, function: Callable[[Floats], Floats], right: Floats) -> Floats:
+        """Return the product of a function of M, given for its eigenvalues, with fields ``right`` (…, cells).
+
+        M is diagonalized.
+        """
+        assert self._axes is not None
+        return self._axes.apply(function(self._axes.values), right)
 
     def solve(self, right: Floats, step: float) -> Floats:
         """Return the solution x of (1 − step M) x = ``right``, (cells,) or (fields, cells)."""
-        if self._axes is not None:
-            return self._axes.apply(1.0 / (1.0 - step * self._axes.values), right)
+        if (self._mesh.dimension > 1 or self._mesh.cells > MIN_WAVES) and self.is_diagonalized:
+            return self.apply(lambda values: 1.0 / (1.0 - step * values), right)
         mantissa, exponent = math.frexp(step)
         rounded = math.ldexp(round(math.ldexp(mantissa, STEP_DIGITS)), exponent - STEP_DIGITS)
         found: Floats = self._cached(rounded)(right)
@@ -75,6 +92,38 @@ def factorize(matrix: Any) -> Callable[[Floats], Floats]:
         return np.asarray(real + 1j * imaginary).reshape(right.shape)
 
     return solve
+
+
+class Waves:
+    """Functions of a real matrix M whose eigenvectors are waves: on equal cells, periodic along all axes or with walls.
+
+    values    eigenvalues of M, along the axes
+    """
+
+    def __init__(self, shape: tuple[int, ...], matrix: Any, is_periodic: bool) -> None:
+        self._shape, self._is_periodic = shape, is_periodic
+        ones = np.ones((*shape[:-1], shape[-1] // 2 + 1) if is_periodic else shape)
+        self.values = self._transform((matrix @ self._inverse(ones[None]).reshape(-1)).reshape(1, *shape))[0]
+
+    def _transform(self, fields: Floats) -> Floats:
+        """Return the amplitudes (fields, …) of waves in fields (fields, …)."""
+        from scipy.fft import dctn, rfftn
+
+        return np.asarray((rfftn if self._is_periodic else dctn)(fields, axes=range(1, fields.ndim)))
+
+    def _inverse(self, amplitudes: Floats) -> Floats:
+        """Return fields (fields, …) with given amplitudes (fields, …) of waves."""
+        from scipy.fft import idctn, irfftn
+
+        inverse = irfftn if self._is_periodic else idctn
+        return np.asarray(inverse(amplitudes, s=self._shape, axes=range(1, amplitudes.ndim)))
+
+    def apply(self, function: Floats, right: Floats) -> Floats:
+        """Return the product of a function of M, given at its eigenvalues, with fields ``right`` (…, cells)."""
+        if right.dtype.kind == "c":
+            return self.apply(function, right.real) + 1j * self.apply(function, right.imag)
+        fields = right.reshape(-1, *self._shape)
+        return self._inverse(self._transform(fields) * function).reshape(right.shape)
 
 
 class Axes:
@@ -141,6 +190,20 @@ def _apply_along_axes(matrices: list[Floats], values: Floats) -> Floats:
     for matrix in matrices:  # the contracted first axis becomes the last
         values = np.tensordot(values, matrix, axes=(0, 1))
     return values
+
+
+def waves_of(mesh: Mesh, matrix: Any) -> Waves | None:
+    """Return the diagonalization of M = ``matrix`` by waves; None for a complex M or one with other eigenvectors."""
+    shape = mesh.shape or (mesh.cells,)
+    if np.prod(shape) != mesh.cells or matrix.dtype.kind == "c":
+        return None
+    field = np.random.default_rng(0).standard_normal(mesh.cells)
+    product = matrix @ field
+    for is_periodic in (True, False):
+        found = Waves(shape, matrix, is_periodic)
+        if np.abs(found.apply(found.values, field) - product).max() <= 1e-10 * np.abs(product).max():
+            return found
+    return None
 
 
 def axes_of(mesh: Mesh, matrix: Any) -> Axes | None:

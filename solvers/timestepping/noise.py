@@ -15,6 +15,7 @@ from .checks import check_positive, check_real
 from .equation import Equation
 from .integrate import Integrator, fixed, integrate
 from .methods import choose, integrator_of
+from .runge_kutta.semi_discrete import SemiDiscrete
 from .state import MethodState, NonFinite, State, StepResult
 
 CALCULI = ("ito", "stratonovich")
@@ -55,8 +56,9 @@ class Noise:
     Notes
     -----
     A step is symmetric (Strang): half a step of f by the default method of the equation, to the tolerances of
-    ``solve``, a step of the noise, and half a step of f. The noise is advanced by the method of Euler and Maruyama
-    (Itô), or of Heun (Stratonovich). Means of functions of u have an error O(dt²) if g is a number, else O(dt).
+    ``solve``, a step of the noise, and half a step of f. Diffusion alone on equal cells, periodic or between walls, is
+    exact in time instead. The noise is advanced by the method of Euler and Maruyama (Itô), or of Heun (Stratonovich).
+    Means of functions of u have an error O(dt²) if g is a number, else O(dt).
 
     The noise of a step depends on the seed and on the time of its start. ``solution(t)`` between two steps therefore
     has the same path at both ends, but no additional noise between.
@@ -104,7 +106,10 @@ class Noise:
 
     def __call__(self, equation: Equation, rtol: float, atol: float, cfl: float | None) -> Integrator:
         """Return the integrator of du = ``equation`` dt + noise."""
-        return _NoisySteps(self, integrator_of(equation, choose(equation), rtol, atol, cfl))
+        method = choose(equation)
+        if method == "ark4" and SemiDiscrete(equation).exact_change(0.0, np.zeros(self.mesh.cells), 1.0) is not None:
+            method = "exponential"
+        return _NoisySteps(self, integrator_of(equation, method, rtol, atol, cfl))
 
 
 class _NoisySteps:

@@ -2,6 +2,7 @@
 
 import numpy as np
 import pytest
+from scipy.linalg import expm
 
 from solvers import Diffusion, Equation, interval, solve
 from solvers.timestepping.runge_kutta.exponential import MAX_DIMENSION, phi1_times
@@ -55,9 +56,20 @@ def test_a_small_rest_outside_a_small_space_is_kept():
 def test_steps_follow_what_the_space_loses():
     """Heat from a jump on fine cells is linear, so that the Krylov space is the only source of error."""
     mesh = interval(0.0, 1.0, CELLS)
+    term = Diffusion(mesh, 1 + mesh.centers[:, 0])  # waves are no eigenvectors
     start = np.where(mesh.centers[:, 0] < 0.3, 1.0, 0.0)
-    found = solve(Equation(mesh, [Diffusion(mesh, 1.0)]), start, (0.0, 0.02), method="exponential", times=[0.02])
-    matrix = Diffusion(mesh, 1.0).jacobian(1)[0].toarray()
+    found = solve(Equation(mesh, [term]), start, (0.0, 0.02), method="exponential", times=[0.02])
+    matrix = term.jacobian(1)[0].toarray()
     values, vectors = np.linalg.eigh(matrix)
     expected = vectors @ (np.exp(0.02 * values) * (vectors.T @ start))
     assert np.abs(found.u[-1] - expected).max() < 1e-4  # rtol
+
+
+@pytest.mark.parametrize("is_periodic", [True, False])
+def test_waves_make_long_steps_exact(is_periodic):
+    """Two fields, of which one does not diffuse, beside the exponential of the matrix: one step without an error."""
+    mesh = interval(0.0, 1.0, 16, periodic=is_periodic)
+    term, u = Diffusion(mesh, [1.0, 0.0]), np.random.default_rng(0).standard_normal((2, 16))
+    found = solve(Equation(mesh, [term]), u, (0.0, 0.01), method="exponential")
+    exact = np.stack([expm(0.01 * matrix.toarray()) @ row for matrix, row in zip(term.jacobian(2), u, strict=True)])
+    np.testing.assert_allclose(found.u[-1], exact, atol=1e-13)

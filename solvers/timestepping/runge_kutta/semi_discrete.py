@@ -133,13 +133,30 @@ class SemiDiscrete:
             return right
         solvers = self._stiff_solvers(right)
         if solvers and all(solver.is_exact for solver in solvers):
-            return _solve_by_field(solvers, right, step)
+            return _by_field(solvers, lambda solver, rows: solver.solve(rows, step), right)
         offset = self.stiff(time, np.zeros_like(right))
 
         def left(values: Floats) -> Floats:
             return values - step * (self.stiff(time, values) - offset)
 
         return _gmres(left, right, self.preconditioner(time, right, step), rtol)
+
+    def exact_change(self, time: float, values: Floats, dt: float) -> Floats | None:
+        """Return the change of u = ``values`` in a step of dt, exact in time; None if the equation is not linear.
+
+        The stiff term alone, which is diagonalized, gives dt φ₁(dt L) ∂ₜu with φ₁(z) = (e^z − 1)/z.
+        """
+        solvers, stiff = self._stiff_solvers(values), self.equation.stiff
+        is_linear = not self.equation.terms and getattr(stiff, "is_autonomous", False)
+        if not (is_linear and solvers and all(solver.is_diagonalized for solver in solvers)):
+            return None
+
+        def phi1(values: Floats) -> Floats:
+            z = dt * values
+            return np.divide(np.expm1(z), z, where=z != 0, out=np.ones_like(z))
+
+        rate = dt * self.stiff(time, values)
+        return _by_field(solvers, lambda solver, rows: solver.apply(phi1, rows), rate)
 
     def solve_full(self, time: float, start: Floats, step: float, allowed: float, guess: Floats) -> Floats:
         """Return the implicit stage Y with Y − step·(E + I)(t, Y) = ``start``, by Newton's iteration.
@@ -198,7 +215,7 @@ class SemiDiscrete:
         explicit = self._explicit_with_matrix(values)
         if not explicit and (exact := self._stiff_solvers(values)):
             self._is_direct = not self.equation.terms and all(solver.is_exact for solver in exact)
-            return lambda right: _solve_by_field(exact, right, step)
+            return lambda right: _by_field(exact, lambda solver, rows: solver.solve(rows, step), right)
         if not explicit and getattr(self.equation.stiff, "mesh", None) is None:
             return lambda right: right
         used = self._factorized
@@ -215,12 +232,12 @@ class SemiDiscrete:
     def _explicit_with_matrix(self, values: Floats) -> list[Any]:
         """Return the explicit terms with a matrix that a factorization includes.
 
-        Sources are left out beside a stiff term that has no matrix, or whose matrix is diagonalized.
+        Sources are left out beside a stiff term that has no matrix, or a diagonalized one in several dimensions.
         """
         terms = [term for term in self.equation.terms if hasattr(term, "jacobian")]
-        stiff = self._stiff_solvers(values)
-        is_factorized = bool(stiff) and not any(solver.is_diagonalized for solver in stiff)
-        if self.equation.mesh is not None and (is_factorized or self.equation.stiff is None):
+        mesh, stiff = self.equation.mesh, self._stiff_solvers(values)
+        has_factors = mesh is not None and (mesh.dimension == 1 or not any(each.is_diagonalized for each in stiff))
+        if has_factors and (stiff or self.equation.stiff is None):
             return terms
         return [term for term in terms if not isinstance(term, Source)]
 
@@ -262,13 +279,15 @@ class SemiDiscrete:
         return [factorize((identity(mesh.cells) - step * D * laplacian).tocsc()) for D in positive]
 
 
-def _solve_by_field(solvers: list[ShiftedSolver], right: Floats, step: float) -> Floats:
-    """Return the solution of the shifted linear system of each field; fields with one solver are solved together."""
+def _by_field(
+    solvers: list[ShiftedSolver], function: Callable[[ShiftedSolver, Floats], Floats], right: Floats
+) -> Floats:
+    """Return a function of solver and fields at the fields ``right``, which are taken together for each solver."""
     rows = right.reshape(len(solvers), -1)
     found = np.empty_like(rows)
     for solver in dict.fromkeys(solvers):
         chosen = [each is solver for each in solvers]
-        found[chosen] = solver.solve(rows[chosen], step)
+        found[chosen] = function(solver, rows[chosen])
     return found.reshape(right.shape)
 
 
