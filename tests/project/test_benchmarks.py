@@ -571,6 +571,7 @@ def test_shallow_water_converges_to_a_spectral_model(case, order, error):
     """Cases 5 and 6 after a day: the l2 error of the level falls by the second order from 16 to 24 rings.
 
     The reference has degree 31 and differs from degree 42 by 4e-5 and 2e-5. The kink of the mountain lowers the order.
+    On 24 rings the wave lags by 0.95°; a Coriolis force of 95 % would put it 0.95° ahead, with nearly the same error.
     """
     shallow = load("shallow_water")
     start, errors = getattr(shallow, case), []
@@ -584,3 +585,6 @@ def test_shallow_water_converges_to_a_spectral_model(case, order, error):
     measured = np.log(errors[0] / errors[1]) / np.log(24 / 16)
     assert measured > order, f"errors {errors}, order {measured:.2f}"
     assert errors[1] < error
+    if case == "_rossby_wave":
+        wave = (mesh.centers[:, 0] + 1j * mesh.centers[:, 1]) ** 4 * mesh.volumes
+        assert -1.2 < np.degrees(np.angle((wave @ found[0]) / (wave @ expected)) / 4) < -0.7
