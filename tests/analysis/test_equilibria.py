@@ -3,6 +3,8 @@ folds."""
 
 from __future__ import annotations
 
+import re
+
 import numpy as np
 import pytest
 from scipy.optimize import brentq
@@ -100,6 +102,17 @@ def test_a_branch_says_why_it_ends():
     assert follow(equilibria, min_ratio=0.0).end == "64 nodes do not resolve the density beyond it"
     few = follow(equilibria, steps=3)
     assert (few.end, len(few.equilibria)) == ("3 steps", 4)
+
+
+def test_a_branch_in_many_dimensions_ends_where_rounding_hides_it():
+    """With the factor 8 in place of 32 in the bound of the rounding error Newton's iteration fails in the first one."""
+    long = follow(Equilibria(64, 10.0), degree=3)
+    assert long.end == "128 nodes do not resolve the density beyond it"
+    short = follow(Equilibria(64, 3.0), degree=5).end
+    assert re.search(r": rounding errors of 4.\de-08 in the equations change the density by \d\.\de-05$", short)
+    none = follow(Equilibria(64, 1.0), degree=5, negative=True)
+    assert none.end.endswith("near the uniform density the equations are smaller than their rounding errors, 1.0e-05")
+    assert len(none.equilibria) == 1
 
 
 @pytest.mark.parametrize(("dimension", "normalization"), [(2, "unnormalized"), (3, "softmax"), (8, "unnormalized")])

@@ -33,11 +33,11 @@ def test_three_values_in_six_lines(tmp_path):
     script = """
 import meanfield as mf
 from matplotlib.figure import Figure
-ax = Figure().subplots()
+ax, case = Figure().subplots(), mf.load_case("uniform", ["domain.resolution=16", "time.end=0.1"])
 for beta in (2, 4, 8):
-    result = mf.simulate(mf.load_case("uniform", [f"attention.beta={beta}", "time.end=0.1"]))
+    result = mf.simulate(case.replace({"attention.beta": beta}))
     ax.plot(result.diagnostics.time, result.diagnostics["energy"], label=f"β = {beta}")
-print(mf.sweep("uniform", {"attention.beta": [2, 4], "time.end": [0.1]}, jobs=2).mass.shape, len(ax.lines))
+print(mf.sweep(case, {"attention.beta": [2, 4], "time.end": [0.1]}, jobs=2).mass.shape, len(ax.lines))
 """
     done = subprocess.run([sys.executable, "-c", script], cwd=tmp_path, capture_output=True, text=True, check=True)
     assert (done.stdout, done.stderr) == ("(2, 1) 3\n", "")

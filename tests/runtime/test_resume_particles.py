@@ -172,6 +172,7 @@ def whole(tmp_path_factory):
     return read(path)
 
 
+@pytest.mark.sampled(2)
 @pytest.mark.parametrize("events", [2, 3, 4, 5])
 def test_events_after_the_checkpoint_are_found_again(events, whole, tmp_path):
     """The kills are among the events of the handover, after them, and after each merger, with a checkpoint of time 0

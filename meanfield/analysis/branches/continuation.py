@@ -12,6 +12,7 @@ import numpy as np
 
 from meanfield.analysis.branches.equilibria import Equilibria, Equilibrium
 from meanfield.analysis.branches.special_points import (
+    MAX_ROUNDING_CHANGE,
     Bifurcation,
     BranchPoint,
     Fold,
@@ -92,7 +93,7 @@ def follow(
             break
         if len(points) > steps:
             end = f"{steps} steps"
-    end = end or _failure(points[-1])
+    end = end or _failure(varied, points[-1], len(points) == 1)
     folds = tuple(one.state for one in special if isinstance(one, Fold))
     bifurcations = tuple(one for one in special if isinstance(one, Bifurcation))
     unlocated = tuple(one for one in special if isinstance(one, UnlocatedPoint))
@@ -109,10 +110,23 @@ def _uniform(varied: ContinuationParameter, nodes: Equilibria, critical: float) 
     return replace(found, spectra=spectra)
 
 
-def _failure(last: Equilibrium) -> str:
-    """Return the reason, as text, for which no further step from the stationary density ``last`` succeeds."""
+def _failure(varied: ContinuationParameter, last: Equilibrium, is_uniform: bool) -> str:
+    """Return the reason, as text, for which no further step from the stationary density ``last`` succeeds.
+
+    The equations are always singular at the uniform density, where the branch begins.
+    """
+    parameter = varied.parameter(last)
     margin = float(np.abs(last.spectra[0].margins).min())
-    reason = f": there the equations are singular to {margin:.1e}" if margin < _SINGULAR else ""
+    rounding = varied.rounding(parameter)
+    _, by_u, by_log = varied.residual(last.log_density, parameter)
+    amplified = rounding / float(np.linalg.svd(np.column_stack((by_u, by_log)), compute_uv=False)[-1])
+    reason = ""
+    if is_uniform:
+        reason = f": near the uniform density the equations are smaller than their rounding errors, {rounding:.1e}"
+    elif margin < _SINGULAR:
+        reason = f": there the equations are singular to {margin:.1e}"
+    elif amplified > MAX_ROUNDING_CHANGE:
+        reason = f": rounding errors of {rounding:.1e} in the equations change the density by {amplified:.1e}"
     return f"no step is short enough for Newton's iteration{reason}"
 
 

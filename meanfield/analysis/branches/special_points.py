@@ -19,7 +19,7 @@ from solvers.mesh.mesh import Floats
 
 _ROUNDING = 1e-12  # rounding of u at the largest node, besides that of h; u is the difference of two values of h
 _RESIDUAL = 32 * float(np.finfo(float).eps)  # rounding of u − log f[u] relative to u: ten times the largest found
-_SOFT = 1e-6  # change of u that rounding may cause along a direction in which the equations are nearly singular
+MAX_ROUNDING_CHANGE = 1e-6  # of u, along a direction in which the equations are nearly singular
 
 
 def has_converged(residual: Floats, change: Floats, state: Floats, rounding: float) -> bool:
@@ -35,7 +35,7 @@ def has_converged(residual: Floats, change: Floats, state: Floats, rounding: flo
     size, moved = max(1.0, float(np.abs(state).max())), float(np.abs(change).max())
     if moved < _ROUNDING * size + rounding:
         return True
-    return moved < _SOFT and float(np.abs(residual).max()) < _RESIDUAL * size + rounding
+    return moved < MAX_ROUNDING_CHANGE and float(np.abs(residual).max()) < _RESIDUAL * size + rounding
 
 
 _NEWTON = 8  # iterations; a start on the cubic takes two or three
