@@ -13,7 +13,6 @@ from ..mesh.mesh import Floats, Mesh
 
 MAX_AXIS = 600  # cells along a diagonalized axis: n³ operations once, n for each cell in a solution
 MAX_SPARSE_3D = 4000  # cells of a factorized mesh of three dimensions: the fill-in grows as cells^(4/3)
-MIN_WAVES = 1000  # cells of a line, beyond which transforms are faster than factors
 STEP_DIGITS = 40  # binary digits of a step that is factorized: steps that differ by rounding share factors
 
 
@@ -29,14 +28,28 @@ class ShiftedSolver:
         self._matrix, self._cached = full, lru_cache(maxsize=3)(self._factorize)
 
     @cached_property
-    def _axes(self) -> Waves | Axes | None:
-        """Return the diagonalization of M; None where there is none."""
-        return waves_of(self._mesh, self._matrix) or axes_of(self._mesh, self._matrix)
+    def _axes(self) -> Axes | None:
+        """Return the diagonalization of M along the axes of the mesh; None where there is none."""
+        return axes_of(self._mesh, self._matrix)
+
+    @cached_property
+    def _modes(self) -> Waves | Axes | None:
+        """Return a diagonalization of M; None where there is none.
+
+        Transforms do not solve systems: their rounding is that of the largest value, while factors keep small tails,
+        such as those of a front that moves into an unstable state.
+        """
+        return waves_of(self._mesh, self._matrix) or self._axes
 
     @property
     def is_diagonalized(self) -> bool:
-        """Return whether M is diagonalized, so that :meth:`apply` evaluates its functions."""
+        """Return whether M is diagonalized along the axes of the mesh, so that any steps dt cost the same."""
         return self._axes is not None
+
+    @property
+    def has_modes(self) -> bool:
+        """Return whether M is diagonalized in some way, so that :meth:`apply` evaluates its functions."""
+        return self._modes is not None
 
     @property
     def is_exact(self) -> bool:
@@ -49,15 +62,15 @@ class ShiftedSolver:
     def apply(self, function: Callable[[Floats], Floats], right: Floats) -> Floats:
         """Return the product of a function of M, given for its eigenvalues, with fields ``right`` (…, cells).
 
-        M is diagonalized.
+        M has modes.
         """
-        assert self._axes is not None
-        return self._axes.apply(function(self._axes.values), right)
+        assert self._modes is not None
+        return self._modes.apply(function(self._modes.values), right)
 
     def solve(self, right: Floats, step: float) -> Floats:
         """Return the solution x of (1 − step M) x = ``right``, (cells,) or (fields, cells)."""
-        if (self._mesh.dimension > 1 or self._mesh.cells > MIN_WAVES) and self.is_diagonalized:
-            return self.apply(lambda values: 1.0 / (1.0 - step * values), right)
+        if self._axes is not None:
+            return self._axes.apply(1.0 / (1.0 - step * self._axes.values), right)
         mantissa, exponent = math.frexp(step)
         rounded = math.ldexp(round(math.ldexp(mantissa, STEP_DIGITS)), exponent - STEP_DIGITS)
         found: Floats = self._cached(rounded)(right)

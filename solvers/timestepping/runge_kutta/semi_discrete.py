@@ -148,7 +148,7 @@ class SemiDiscrete:
         """
         solvers, stiff = self._stiff_solvers(values), self.equation.stiff
         is_linear = not self.equation.terms and getattr(stiff, "is_autonomous", False)
-        if not (is_linear and solvers and all(solver.is_diagonalized for solver in solvers)):
+        if not (is_linear and solvers and all(solver.has_modes for solver in solvers)):
             return None
 
         def phi1(values: Floats) -> Floats:
@@ -232,12 +232,12 @@ class SemiDiscrete:
     def _explicit_with_matrix(self, values: Floats) -> list[Any]:
         """Return the explicit terms with a matrix that a factorization includes.
 
-        Sources are left out beside a stiff term that has no matrix, or a diagonalized one in several dimensions.
+        Sources are left out beside a stiff term that has no matrix, or whose matrix is diagonalized.
         """
         terms = [term for term in self.equation.terms if hasattr(term, "jacobian")]
-        mesh, stiff = self.equation.mesh, self._stiff_solvers(values)
-        has_factors = mesh is not None and (mesh.dimension == 1 or not any(each.is_diagonalized for each in stiff))
-        if has_factors and (stiff or self.equation.stiff is None):
+        stiff = self._stiff_solvers(values)
+        is_factorized = bool(stiff) and not any(solver.is_diagonalized for solver in stiff)
+        if self.equation.mesh is not None and (is_factorized or self.equation.stiff is None):
             return terms
         return [term for term in terms if not isinstance(term, Source)]
 
