@@ -105,7 +105,7 @@ def test_a_branch_says_why_it_ends():
 
 
 def test_a_branch_in_many_dimensions_ends_where_rounding_hides_it():
-    """With the factor 8 in place of 32 in the bound of the rounding error Newton's iteration fails in the first one."""
+    """Newton's iteration fails in the first one if the bound of the rounding error has the factor 8 in place of 32."""
     long = follow(Equilibria(64, 10.0), degree=3)
     assert long.end == "128 nodes do not resolve the density beyond it"
     short = follow(Equilibria(64, 3.0), degree=5).end

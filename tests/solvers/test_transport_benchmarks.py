@@ -36,7 +36,7 @@ def bell(mesh):
     [(64, 0.0, 0.3), (64, np.pi / 2, 0.34), (96, np.pi / 4, 0.16)],  # measured: 0.28, 0.33, 0.142; mc: 0.193
 )
 def test_cosine_bell_turned_once(rings, alpha, bound):
-    """At 128 rings the error is 0.069, and that of a textbook MUSCL scheme on longitudes and latitudes is 0.111."""
+    """The error at 128 rings is 0.069, and that of a textbook MUSCL scheme on longitudes and latitudes is 0.111."""
     mesh = sphere(rings)
     wind = 2 * np.pi * np.cross([-np.sin(alpha), 0.0, np.cos(alpha)], mesh.centers)
     start = bell(mesh)
