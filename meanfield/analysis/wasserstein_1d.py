@@ -53,8 +53,8 @@ def wasserstein_line(a: Curve, b: Curve, order: int) -> float:
 def wasserstein_circle(a: Curve, b: Curve, order: int) -> float:
     """Return the Wasserstein distance of ``order`` 1 or 2 between two distributions on the circle.
 
-    Positions are angles within 2π of each other. Where masses are equal up to rounding, the rounding error ε moves
-    atoms: W₂ is then about π√ε, some 1e-8.
+    Positions are angles within 2π of each other. W₂ of equal distributions is up to about π√ε, some 1e-8, because the
+    rounding error ε of their masses is transported over a distance of at most π.
     """
     if order == 1:
         return _lowest(*_cumulative_cost(a, b))

@@ -140,7 +140,7 @@ def _of_run(options: Namespace) -> dict[str, Any]:
 
 
 def _lines(options: Namespace) -> dict[str, Any]:
-    """Return the argument ``show``, which prints lines of progress, for commands with such lines; else nothing."""
+    """Return the argument ``show``, which prints lines of progress; {} with --quiet or without that option."""
     return {} if getattr(options, "quiet", True) else {"show": print_message}
 
 

@@ -148,7 +148,11 @@ def _may_be_uniform(
 
 
 def _pairs_may_be_uniform(shares: Floats, cosines: Floats, dimension: int, scale: float) -> bool:
-    """Return whether the sums U of tokens, with ``cosines`` (n, n) between each other, are usual for uniform tokens."""
+    """Return whether tokens may be independent and uniform by their pair sums U, see :func:`_may_be_uniform`.
+
+    The bandwidths are ``scale`` times the fractions in MAX_DEVIATIONS. ``shares`` (n,) are masses of sum 1, and
+    ``cosines`` (n, n) are ⟨x_i, x_j⟩.
+    """
     for part, most in MAX_DEVIATIONS:
         sharp = (part * scale) ** -2
         kernel = np.exp(sharp * (cosines - 1.0))

@@ -32,7 +32,7 @@ HEADERS = {
 
 
 class LivePage(ThreadingHTTPServer):
-    """Server of the page of a run in progress and of its version, at a secret address of this machine.
+    """Local server of the page of a run in progress, and of the page's version number, at a secret address.
 
     The address contains a random token. The answer to a request with another token, path or host name is 404.
     """

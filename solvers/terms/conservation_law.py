@@ -23,7 +23,10 @@ Positive = Callable[[Floats], Floats]
 
 
 class BalancedSource(Protocol):
-    """Force on the momentum that the pressure at faces balances, as ``ShallowWater().over(mesh, bottom)``."""
+    """Source of momentum that the pressures at the faces balance in a fluid at rest.
+
+    An example is ``ShallowWater().over(mesh, bottom)``.
+    """
 
     def level(self, values: Floats) -> Floats:
         """Return the field (cells,) that is reconstructed at the faces, beside the state ``values`` (fields, cells)."""

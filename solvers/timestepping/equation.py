@@ -56,8 +56,8 @@ class Equation:
     Raises
     ------
     TypeError
-        If ``mesh`` is neither a mesh nor None, ``terms`` no list, or an object in it no term, as a class in place of an
-        instance is, or a function of other arguments than (t, u), or ``limit`` is no function of u.
+        If ``mesh`` is neither a mesh nor None, ``terms`` is no list, ``limit`` is no function of u, or an element of
+        ``terms`` is no term, for example a class instead of an instance, or a function of others than (t, u).
     ValueError
         If terms are on different meshes.
 

@@ -33,9 +33,10 @@ def tokens_perturbed(
 
 
 def field_perturbed(dimension: int, amplitude: float, degrees: int, seed: int) -> Field:
-    """Return the field amplitude·g, for which ``initial_perturbed`` returns the normalized density ρ̄ e^{amplitude·g}.
+    """Return the field amplitude·g, with a Gaussian random field g of unit variance determined by ``seed``.
 
-    Raises ValueError for a dimension other than 2 and 3.
+    g has equal power in the degrees 1 to ``degrees``. The density ρ̄ e^{amplitude·g}, normalized, is that of
+    ``initial_perturbed``. Raises ValueError for a dimension other than 2 and 3.
     """
     return Field(amplitude * perturbed_coefficients(dimension, degrees, seed))
 

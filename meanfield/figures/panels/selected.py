@@ -97,7 +97,10 @@ def panel_names(run_data: RunData) -> list[str]:
 
 
 def single_panels(run_data: RunData, names: Sequence[str]) -> list[str]:
-    """Return the names of panels with the energy and the entropy, which share a panel of a page, one by one."""
+    """Return the panel ``names`` with "energy", the joint panel of energy and entropy, split into these two names.
+
+    Of the two, only panels that are worth drawing for the run are named.
+    """
     single = {"energy": [name for name in ENERGIES if is_worth(run_data, name)]}
     return [one for name in names for one in single.get(name, [name])]
 

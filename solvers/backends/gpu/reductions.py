@@ -142,9 +142,10 @@ def made(function):
 
 
 def largest_on_grid(function):
-    """Return a function (worker, workers, ...) that runs a CPU kernel with a numerical result on the GPU.
+    """Return a function (worker, workers, ...) that runs on the GPU a CPU kernel which returns a number.
 
-    A call runs the kernel for all workers, and returns the largest of their numbers and its time step in an array (2,).
+    A call runs the kernel for all workers. It returns (2,) the largest number r of all workers, an outflow rate, and
+    the time step 1/r.
     """
     made = cache(lambda: largest_kernel(translated(function)))
 
@@ -156,7 +157,7 @@ def largest_on_grid(function):
 
 
 def run_largest(kernel, shape, *arguments):
-    """Run a kernel of :func:`largest_kernel`; return the largest number and its time step in an array (2,)."""
+    """Run a kernel of :func:`largest_kernel`; return its largest number r and the time step 1/r in an array (2,)."""
     result = empty(2)
     run(kernel, shape, *arguments, empty(shape[0]), _finished(), result)
     return result

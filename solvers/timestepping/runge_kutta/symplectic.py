@@ -32,9 +32,9 @@ class Symplectic:
     A step consists of seven parts ``OF_Q`` with constant p and six parts ``OF_P`` with constant q between them. The
     order is 4. Steps are reversible, and the energy of a Hamiltonian system oscillates but does not drift.
 
-    The length of the steps is constant between the times that they meet: the fraction ``cfl`` of the stable step, which
-    is LIMIT over the highest frequency, or less at the tolerance of the first step. It decreases where the frequency
-    grows. A state with ``dt`` > 0 gives the length of the steps.
+    The step length is the fraction ``cfl`` of the stable step, which is LIMIT over the highest frequency, or shorter if
+    the error of the first step would exceed the tolerance. It decreases if the highest frequency increases. Between two
+    output times, the steps are equal parts of the time. An initial state with ``dt`` > 0 gives the step length instead.
 
     Source: Blanes and Moan, J. Comput. Appl. Math. 142 (2002) 313, Table 2. Hairer, Lubich and Wanner, Geometric
     Numerical Integration (2006), chapters VI and IX.
