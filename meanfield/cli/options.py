@@ -102,7 +102,8 @@ def _shard(text: str) -> tuple[int, int]:
 
 _SET = "override keys of the case, for example attention.beta=4 (default: none)"
 _COMPONENT = (
-    "file with components of your own, such as kernels, or an entry point; its code is executed (default: none)"
+    "file with components of your own, such as kernels, or the name of an entry point of an installed package; the code"
+    " is executed (default: none)"
 )
 _NEGATIVE = (
     "follow the branch with less mass near the axis of the mode (default: more mass); for odd degrees and on the circle"
@@ -125,7 +126,7 @@ first_run = option("file", "A.h5", "a file that `meanfield run` has written")
 stored_file = option("file", "FILE.h5", "a file of `meanfield run`, `meanfield sweep` or `solvers.record`")
 drawn_file = option(
     "file", "FILE.h5",
-    "a file of `meanfield run`, `meanfield sweep`, `meanfield transformer experiment` or `solvers.record`",
+    "a file of `meanfield run`, `meanfield sweep`, `meanfield transformer experiment|fit` or `solvers.record`",
 )  # fmt: skip
 other_run = option(
     "other",
