@@ -253,11 +253,12 @@ def described(path: str | Path) -> str | None:
 
 
 def datasets_of(file: h5py.File) -> dict[str, h5py.Dataset]:
-    """Return the arrays at the root of an HDF5 file by name, without links that a user has added."""
+    """Return the arrays at the root of an HDF5 file by name, without those whose values are in other files."""
     import h5py
 
-    inside = [name for name in file if isinstance(file.get(name, getlink=True), h5py.HardLink)]
-    return {name: file[name] for name in inside if isinstance(file[name], h5py.Dataset)}
+    inside = [file[name] for name in file if isinstance(file.get(name, getlink=True), h5py.HardLink)]
+    arrays = [each for each in inside if isinstance(each, h5py.Dataset) and not (each.is_virtual or each.external)]
+    return {each.name.lstrip("/"): each for each in arrays}
 
 
 def dims_of(name: str, dataset: h5py.Dataset) -> tuple[str, ...]:

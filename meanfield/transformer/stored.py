@@ -12,7 +12,7 @@ from meanfield.transformer.labelled import Labelled, Outcome, datasets_of, dims_
 from meanfield.transformer.loading import require_torch
 from solvers.io.opening import open_to_read
 from solvers.io.repair import FileError
-from solvers.io.schema import DAMAGE
+from solvers.io.schema import DAMAGE, require_size
 
 if TYPE_CHECKING:
     import h5py
@@ -42,12 +42,15 @@ def load_outcome(path: str | Path) -> Outcome:
     try:
         with open_to_read(path) as file:
             attributes = {name: str(text) for name, text in file.attrs.items()}
-            arrays = {name: _read_array(name, dataset) for name, dataset in datasets_of(file).items()}
+            name = attributes.get("experiment", "")
+            if name not in MODULES:
+                raise FileError(f"{path}: expected a run, the index of a sweep, or an experiment")
+            datasets = datasets_of(file)
+            for dataset in datasets.values():
+                require_size(dataset, Path(path).stat().st_size)
+            arrays = {name: _read_array(name, dataset) for name, dataset in datasets.items()}
     except DAMAGE as error:
         raise FileError(f"{path}: is damaged ({error})") from None
-    name = attributes.get("experiment", "")
-    if name not in MODULES:
-        raise FileError(f"{path}: expected a run, the index of a sweep, or an experiment")
     require_torch()
     module = import_module(f"meanfield.transformer.{MODULES[name]}")
     return Outcome(arrays, module.summary, module.draw, attributes.get("title", ""), attributes)

@@ -23,7 +23,7 @@ from meanfield.transformer.networks.section import TrainingCase, load_training, 
 from meanfield.transformer.networks.training import Fit, History, begin, parts_of, train
 from solvers.io.opening import open_to_read
 from solvers.io.repair import FileError, reason
-from solvers.io.schema import DAMAGE, dataset_of, require_size
+from solvers.io.schema import DAMAGE, dataset_of, group_of, require_size
 from solvers.mesh.mesh import Floats
 from solvers.timestepping.state import NonFinite
 
@@ -77,11 +77,8 @@ def read_training(path: str | Path) -> Fit:
             names = _require_shapes(file, case, task, Path(path).stat().st_size)
             datasets = {name: dataset_of(file, name)[()] for name in names}
             attributes = {name: str(file.attrs[name]) for name in ("training_case", "stop_reason")}
-            if DIGEST in file.attrs:
-                if file.attrs[DIGEST] != _digest(attributes, datasets):
-                    raise FileError(f"{path}: damaged: its history or weights differ from the written ones")
-            else:  # files of early versions
-                _require_finite(datasets)
+            if file.attrs[DIGEST] != _digest(attributes, datasets):
+                raise FileError(f"{path}: damaged: its history or weights differ from the written ones")
             fit = begin(case, task)
             _read_into(fit, datasets, attributes["stop_reason"])
     except OSError as error:
@@ -95,7 +92,7 @@ def read_training(path: str | Path) -> Fit:
 
 def _require_layers(file: h5py.File, case: TrainingCase) -> None:
     """Raise ValueError if a file has fewer arrays of weights than layers, before data are read or layers are built."""
-    stored, layers = len(file["weights"]), case.network.layers
+    stored, layers = len(group_of(file, "weights")), case.network.layers
     if stored < layers:
         raise ValueError(f"{stored} arrays of weights, the network of its case has {layers} layers")
 
@@ -104,18 +101,22 @@ def _require_shapes(file: h5py.File, case: TrainingCase, task: Task, size: int) 
     """Return the names of the datasets in a file of training: history, weights, and moments of gradients of Adam.
 
     Raises ValueError for shapes that do not fit the case, before reading any values. The size of the file bounds the
-    size of the arrays. The network of the case is built without allocating memory.
+    size of the arrays, and a step uses one example or more. The network of the case is built without allocating memory.
     """
     measured, layers = dataset_of(file, "state_norm").shape, case.network.layers
     if measured[1:] != (layers + 1,):
         raise ValueError(f"state_norm has shape {measured}, the network of its case {layers} layers")
     with torch.device("meta"):
         network = build(case, task.shape)
+    most = {"epoch": case.training.epochs + 1, "step": case.training.epochs * len(task.train.labels) + 1}
+    stored: set[str] = set()
+    if file.get("moments", getlink=True) is not None:  # none before the first step
+        group_of(file, "moments").visit(stored.add)  # follows no link
     shapes: dict[str, tuple[int, ...]] = {}
     for name, parameter in network.named_parameters():
-        moments = [f"moments/{moment}/{name}" for moment in MOMENTS]
+        moments = [f"{moment}/{name}" for moment in MOMENTS]
         shapes[f"weights/{name}"] = tuple(parameter.shape)
-        shapes |= {moment: tuple(parameter.shape) for moment in moments if all(other in file for other in moments)}
+        shapes |= {f"moments/{moment}": tuple(parameter.shape) for moment in moments if stored.issuperset(moments)}
     for name in (*SETS, *shapes):
         dataset = dataset_of(file, name)
         require_size(dataset, size)
@@ -123,14 +124,9 @@ def _require_shapes(file: h5py.File, case: TrainingCase, task: Task, size: int) 
             raise ValueError(f"{name} has shape {dataset.shape} of {dataset.dtype}")
         if name in shapes and dataset.shape != shapes[name]:
             raise ValueError(f"{name} has shape {dataset.shape}, the network of its case {shapes[name]}")
+        if name in SETS and len(dataset) > most[SETS[name][0][0]]:
+            raise ValueError(f"{name} has {len(dataset)} rows, its case at most {most[SETS[name][0][0]]}")
     return [*SETS, *shapes]
-
-
-def _require_finite(datasets: Mapping[str, Floats]) -> None:
-    """Raise ValueError if a weight or a moment of Adam is not finite."""
-    for name, values in datasets.items():
-        if name not in SETS and not np.isfinite(values).all():
-            raise ValueError(f"{name} has values that are not finite")
 
 
 def _digest(attributes: Mapping[str, str], datasets: Mapping[str, Floats]) -> str:

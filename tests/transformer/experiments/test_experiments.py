@@ -3,8 +3,10 @@
 import copy
 import os
 import pickle
+import shutil
 from dataclasses import replace
 
+import h5py
 import numpy as np
 import pytest
 import xarray
@@ -77,7 +79,8 @@ from meanfield.transformer.networks.data import Examples, task_of  # noqa: E402
 from meanfield.transformer.networks.network import TokenNetwork, Trace  # noqa: E402
 from meanfield.transformer.networks.section import TrainingCase  # noqa: E402
 from meanfield.transformer.networks.training import begin, loss_and_accuracy, loss_of  # noqa: E402
-from meanfield.transformer.stored import load_outcome  # noqa: E402
+from meanfield.transformer.stored import draw_stored, load_outcome  # noqa: E402
+from solvers.io.repair import FileError  # noqa: E402
 
 SMALL = [
     "network.dimension=8", "network.heads=2", "network.layers=2", "network.width=8", "data.kind=stripes",
@@ -456,6 +459,28 @@ def test_a_grid_has_an_axis_for_each_key(tmp_path):
     stored = load_outcome(path)
     assert stored.summary == found.summary
     assert texts(stored.plot()) == texts(found.plot())
+
+
+def test_a_stored_outcome_has_its_values_in_its_file_and_no_more_than_fit_there(tmp_path):
+    path = tmp_path / "scaling.h5"
+    shutil.copy(DOCS / "experiments" / "scaling.h5", path)
+    with h5py.File(path, "r+") as file:
+        file.create_dataset("mine", 3, float, external=[(tmp_path / "secret", 0, 24)])
+    assert "mine" not in load_outcome(path).arrays
+    with h5py.File(path, "r+") as file:
+        shape = file["entropy"].shape
+        del file["entropy"]
+        file.create_dataset("entropy", shape, float, external=[(tmp_path / "secret", 0, 8 * int(np.prod(shape)))])
+    with pytest.raises(FileError, match="is damaged"):
+        draw_stored(path)
+    with h5py.File(path, "r+") as file:
+        file.create_dataset("large", 10**9, float, chunks=(10**6,))
+    with pytest.raises(FileError, match=r"claims .* more than the file can hold"):
+        load_outcome(path)
+    with h5py.File(path, "r+") as file:
+        del file.attrs["experiment"]
+    with pytest.raises(FileError, match="expected a run, the index of a sweep, or an experiment"):
+        load_outcome(path)
 
 
 def test_the_picture_of_stabilizers_has_the_texts_of_the_figure():

@@ -457,16 +457,31 @@ def _changed(file: h5py.File) -> None:
 
 
 def _broadcast(file: h5py.File) -> None:
-    """Replace a weight by a single row, which PyTorch copies into all rows; files of early versions have no digest."""
+    """Replace a weight by a single row, which PyTorch would copy into all rows."""
     name = "weights/head.weight"
     row = file[name][:1]
-    del file[name], file.attrs["digest"]
+    del file[name]
     file[name] = row
 
 
-def _not_a_number(file: h5py.File) -> None:
-    file[_weight(file)][...] = np.nan
+def _without_digest(file: h5py.File) -> None:
+    file[_weight(file)][...] = 0.5
     del file.attrs["digest"]
+
+
+def _linked_group(file: h5py.File) -> None:
+    del file["weights"]
+    file["weights"] = h5py.ExternalLink("other.h5", "/a")
+
+
+def _linked_moments(file: h5py.File) -> None:
+    file["moments"] = h5py.SoftLink("/weights")
+
+
+def _long(file: h5py.File) -> None:
+    del file["loss"]
+    file.create_dataset("loss", 10**7, float, compression="gzip", fillvalue=0.0)
+    file["loss"][...] = 0.0
 
 
 def _many_layers(file: h5py.File) -> None:
@@ -482,7 +497,10 @@ def _many_layers(file: h5py.File) -> None:
         (_linked, "is a link to another place"),
         (_large, "more than the file can hold"),
         (_changed, "differ from the written ones"),
-        (_not_a_number, "has values that are not finite"),
+        (_without_digest, "digest"),
+        (_linked_group, "weights is a link to another place"),
+        (_linked_moments, "moments is a link to another place"),
+        (_long, r"loss has 10000000 rows, its case at most \d+$"),
         (_broadcast, r"head\.weight has shape \(1, 8\), the network of its case"),
         (_many_layers, r"\d+ arrays of weights, the network of its case has 1000000000 layers"),
     ],
