@@ -135,7 +135,7 @@ class SpectralModel:
         return state
 
     def interpolate(self, coefficients: Complexes, points: Floats) -> Floats:
-        """Return the field (points,) with the coefficients (m, degree) at points (points, 3) of the sphere."""
+        """Return the field (points,) with the coefficients (m, degree) at points (points, 3) that are no poles."""
         heights, ring = np.unique(points[:, 2], return_inverse=True)
         modes = multiply(self.legendre(heights)[0], coefficients)[:, ring]
         modes[1:] *= 2
