@@ -101,10 +101,11 @@ class Comparison(Drawn):
 def compare(
     path_a: str | Path | Run, path_b: str | Path | Run | None = None, report: Report | None = None
 ) -> Comparison:
-    """Compare two run files at their common times, or one file's snapshots with each other and with the last.
+    """Compare two runs at their common times, or each snapshot of one run with the previous and with the last one.
 
-    Where B lacks A's times, B's nearest earlier snapshots are used, with a note. A circle compares with particles in d
-    = 2, a sphere with particles in d = 3, by direction; otherwise runs must be on the same manifold.
+    If runs A and B have at most one common time, each snapshot of A within the times of B is compared with the nearest
+    earlier one of B, and the ``notes`` of the result say so. A circle compares with particles in d = 2, a sphere with
+    particles in d = 3, by direction; otherwise runs must be on the same manifold.
 
     ``report`` is called after each pair of snapshots: in several dimensions a pair takes a tenth of a second or more.
 

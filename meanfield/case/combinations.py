@@ -26,7 +26,7 @@ class Option(NamedTuple):
 
 
 def combination_problems(case: Case) -> Problems:
-    """Yield the options of a case that its domain lacks, then those that exclude each other, with what to use."""
+    """Yield the options of a case that its domain lacks, then those that exclude each other, with expected values."""
     used = {name: found for name, option in OPTIONS.items() if (found := option.used(case)) is not None}
     for name, found in used.items():
         if (otherwise := OPTIONS[name].otherwise) is not None and name not in case.domain.features:

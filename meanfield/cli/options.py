@@ -122,7 +122,8 @@ new_case = (
 )
 prefix = option("prefix", "PREFIX", "prefix of the keys, for example attention", nargs="?", default="")
 run_file = option("file", "FILE.h5", "a file that `meanfield run` has written")
-first_run = option("file", "A.h5", "a file that `meanfield run` has written")
+_OF_RUN = "a file of `meanfield run` or `meanfield transformer read|reference`"
+states_file, first_run = option("file", "FILE.h5", _OF_RUN), option("file", "A.h5", _OF_RUN)
 stored_file = option("file", "FILE.h5", "a file of `meanfield run`, `meanfield sweep` or `solvers.record`")
 drawn_file = option(
     "file", "FILE.h5",

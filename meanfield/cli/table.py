@@ -42,7 +42,7 @@ COMMANDS: dict[str, Command] = {
         file_commands.mergers,
         "report which clusters merged, when, and the lifetime of each cluster count",
         f"FILE.h5 [-o FIGURE.png] [--json] {_OWN}",
-        (options.run_file, options.components, options.figure_if_named, options.as_json),
+        (options.states_file, options.components, options.figure_if_named, options.as_json),
     ),
     "compare": (
         file_commands.compare,
@@ -60,7 +60,7 @@ COMMANDS: dict[str, Command] = {
         file_commands.movie,
         "animate a run, with a frame for each snapshot",
         f"FILE.h5 [-o FILE.gif|FILE.mp4] [--fps 12] [--overwrite] [--quiet] {_OWN}",
-        (options.run_file, options.components, *options.movie_options, options.quiet),
+        (options.states_file, options.components, *options.movie_options, options.quiet),
     ),
     "view": (
         file_commands.view,

@@ -74,7 +74,10 @@ _PARTS = (
     " each by itself, and network,biases,gains)"
 )
 case_options = (
-    flag("--mean-field", "write only the attention of the model, as mean-field dynamics on a sphere"),
+    flag(
+        "--mean-field",
+        "write only the attention of the model, as mean-field dynamics (on a sphere if layer norm follows attention)",
+    ),
     option(
         "--layer",
         "K",

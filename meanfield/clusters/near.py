@@ -34,9 +34,9 @@ def groups_within(points: Floats, angle: float) -> Labels:
 
 
 def groups_of_number(points: Floats, count: int) -> Labels:
-    """Return the number (k,) of the group of each unit vector (k, d), in ``count`` groups with the largest gaps.
+    """Return the number (k,) of the group of each unit vector (k, d): ``count`` groups with the largest gaps between.
 
-    Groups are numbered in the order of their first members.
+    The method is single linkage. Groups are numbered in the order of their first members.
     """
     return _linked(points, count, "maxclust")
 

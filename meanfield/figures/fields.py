@@ -96,7 +96,7 @@ def chart(centers: Floats) -> tuple[Floats, list[str]]:
 def middle_layer(centers: Floats) -> NDArray[np.bool_]:
     """Return which cells (cells,) a figure shows, as booleans.
 
-    For a three-dimensional body they are the layer nearest to its middle, else all cells.
+    Of a three-dimensional body these are the cells of the layer nearest to the middle height z, otherwise all cells.
     """
     if chart(centers)[1][0] != "x" or centers.shape[1] != 3:
         return np.ones(len(centers), dtype=bool)

@@ -151,9 +151,10 @@ class Rates:
 
     @property
     def jacobian(self) -> Any:
-        """Return the function that maps a number of fields to the derivative of each rate by its field.
+        """Return the function n → list of one matrix (cells, cells) for each of n fields, at the stored state.
 
-        Raises AttributeError where nothing is stiff, so that methods without matrices are chosen.
+        The matrix is the derivative of the rate of a field by this field. Raises AttributeError if no rate is stiff, so
+        that methods without matrices are chosen.
         """
         if not self.is_stiff:
             raise AttributeError("jacobian")

@@ -18,9 +18,12 @@ class SumsOverPairs(Protocol):
     """Direct sums of a kernel over pairs of cells, which replace sums that a transform has lost to rounding."""
 
     def redo(self, lost: NDArray[np.bool_], masses: Floats, sums: tuple[Floats, Floats, Floats]) -> None:
-        """Replace ``sums``, log_scale (cells,), Z (cells,) and N (cells, d), by direct sums in the cells ``lost``.
+        """Replace ``sums`` by direct sums in the cells ``lost``.
 
-        ``lost`` (cells,) is true where a transform has lost the sums of a kernel over ``masses`` (cells,) to rounding.
+        lost     (cells,) true where a transform has lost the sums to rounding
+        masses   (cells,) masses m_j of the cells with centers x_j
+        sums     log_scale (cells,), Z e^{−log_scale} (cells,) and N e^{−log_scale} (cells, d), with Z_i = Σ_j m_j K_ij
+                 and N_i = Σ_j m_j K_ij x_j for the kernel K
         """
         ...
 
@@ -66,9 +69,10 @@ class ZonalPairs:
                 whole[backend.to_device(some)] = backend.to_device(part)
 
     def _tile(self, targets: Floats, sources: Floats, logs: Floats) -> tuple[Floats, Floats, Floats]:
-        """Return log_scale (n,), Z (n,) and N (n, d), the sums of a zonal kernel at targets (n, d).
+        """Return log_scale (n,), Z e^{−log_scale} (n,) and N e^{−log_scale} (n, d) at targets (n, d), see `redo`.
 
-        The sums are over sources (m, d), whose masses have the logarithms ``logs`` (m,).
+        The sums run over sources (m, d), whose masses have the logarithms ``logs`` (m,). The largest term of Z at a
+        target is e^{log_scale}, against overflow.
         """
         exponents = self._log_kernel(targets @ sources.T) + logs
         log_scale = np.maximum(exponents.max(axis=1, initial=-np.inf), np.finfo(np.float64).min)  # not −∞

@@ -153,9 +153,10 @@ class RingSums:
 
 
 def _stack_outputs(outputs: Outputs, places: list[int]) -> tuple[Floats, Floats, Floats]:
-    """Return a list of outputs as arrays: whether to take ∂/∂φ of each set (sets,), factors (sets, rings), output rows.
+    """Return the outputs of a transform as arrays: flags (sets,), factors (sets, rings) and result rows (sets,).
 
-    An output has a set of azimuthal modes. The output rows (sets,) are ``places``.
+    An output is one function with its own set of azimuthal modes. The flag is whether to take ∂/∂φ of the function,
+    the factor (rings,) multiplies its modes, and ``places`` are the rows of the functions in the result.
     """
     by_order, scales = zip(*outputs, strict=True)
     return np.array(by_order), np.stack(scales), np.array(places)

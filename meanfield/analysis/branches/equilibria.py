@@ -186,11 +186,11 @@ class Equilibria:
         return harmonics(self.dimension, len(self.nodes), m)
 
     def rounding(self, noise: float) -> float:
-        """Return the rounding error of h = v/(βκ) φ(Z), the logarithm of the density up to a constant.
+        """Return a bound of the rounding error of h = v/(βκ) φ(Z), the logarithm of the density up to a constant.
 
-        The error is twice the largest one that was found in d = 64, the dimension with the largest.
-        For small β, h is large compared with the logarithm u of the density. Z is the kernel integrated over the
-        density, and φ = log for softmax, φ(Z) = Z for unnormalized attention.
+        Z is the kernel integrated over the density, and φ = log for softmax, φ(Z) = Z for unnormalized attention. The
+        factor 32 is twice the largest measured one, that of d = 64. For small β the error exceeds the rounding of the
+        logarithm of the density itself.
         """
         largest = 1.0 if self._log else float(self._kernel.max())
         return 32 * float(np.finfo(float).eps) * abs(self.gain) / noise * largest

@@ -67,7 +67,7 @@ class Reduction:
     ratio: float
 
     def log_time(self, n: float) -> float:
-        """Return the log of the mean time of escape of ``n`` tokens, in the time of a case that is not rescaled."""
+        """Return the log of the mean time of escape of ``n`` tokens, in time units without ``attention.rescaled``."""
         from scipy.interpolate import CubicSpline
         from scipy.special import logsumexp
 

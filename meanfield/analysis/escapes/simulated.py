@@ -38,7 +38,10 @@ class Batch:
 
 
 def batches_of(system: TokenSystem, seeds: int, until: float) -> list[Batch]:
-    """Return the batches of ``seeds`` systems."""
+    """Return ``seeds`` systems with the equations ``system`` in batches of at most MAX_TOKENS tokens.
+
+    A batch has at least one system. Simulations without an escape end at the time ``until``.
+    """
     size = max(1, MAX_TOKENS // system.count)
     return [Batch(system, range(first, min(first + size, seeds)), until) for first in range(0, seeds, size)]
 

@@ -48,10 +48,10 @@ def _round_domain(case: Case) -> Domain:
 
 
 def token_case(case: Case, count: int, intervals: int) -> Case:
-    """Return the case of ``count`` tokens beside the density of a case that :func:`density_case` has returned.
+    """Return a case of ``count`` particles with the physics and the initial density of a case of a density.
 
-    The positions of the tokens are recorded at the ends of the ``intervals``. Raises CaseError for physics that
-    particles do not have.
+    ``case`` is a result of :func:`density_case`. The positions of the tokens are recorded at the ends of the
+    ``intervals`` equal intervals of time. Raises CaseError for physics that particles do not have.
     """
     initial, d = case.initial, case.domain.d
     domain = Particles(dimension=d, count=count)

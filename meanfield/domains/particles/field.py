@@ -97,7 +97,7 @@ def draw_from_field(field: Field, log_density: Callable[[Floats], Floats], count
 
 
 def _upper_bounds(values: Floats, reach: float) -> Floats:
-    """Return upper bounds (cells,) of a field within cells, from its values (cells,) at the cell centers.
+    """Return upper bounds (cells,) of a field within cells, from its values at the centers, by Bernstein's inequality.
 
     ``reach`` is the degree of the field times the largest distance of a point of a cell from the center.
     """

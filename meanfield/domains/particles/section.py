@@ -105,5 +105,5 @@ class Particles(Domain, frozen=True, kw_only=True, tag="particles"):
             yield "initial.kind", "gaussian", f"another with stabilizers.layer_norm = {norm}: no radius"
 
     def point_problems(self, key: str, point: tuple[float, ...]) -> Problems:
-        """Yield an error for a point without a direction."""
+        """Yield an error for a point that is zero or too large to have a direction."""
         yield from vector_problems(key, point)

@@ -83,7 +83,7 @@ class RatesOfSystems:
         )
 
     def _head_output(self, head: _StackedHead, which: Indices, sums: tuple[Floats, Floats, Floats]) -> Floats:
-        """Return the weighted attention w V Σ_j m_j y_j k / Z (k, n, d) of one head in k systems, from kernel sums."""
+        """Return the attention w V Σ_j m_j y_j K_ij / Z_i (k, n, d) of one head in k systems, from kernel sums."""
         bounds = self._log_bounds[which] if self._velocity.rescaled else np.zeros((1, 1))
         return head.values(which, NORMALIZATIONS[self._velocity.normalization](sums, bounds))
 

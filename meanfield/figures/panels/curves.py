@@ -40,7 +40,10 @@ LABELS = 6  # labels of a causal mask in a legend
 
 
 def is_worth(run_data: RunData, name: str) -> bool:
-    """Return whether a diagnostic was recorded with values that can be drawn at two or more times on the axis."""
+    """Return whether a diagnostic is worth a panel: recorded, and finite at two or more times on the time axis.
+
+    The mass of particles is constant, and their radius is drawn elsewhere. A negligible ``escaped`` is not drawn.
+    """
     values = run_data.diagnostics.get(name)
     if values is None:
         return False

@@ -54,7 +54,9 @@ def information_flow(subjects: Subjects) -> Outcome:
     arrays = {
         **subjects.coordinates(),
         "cka": Labelled((*by_layer, "other_layer"), found["cka"], "linear centered kernel alignment of two layers"),
-        "cka_shuffled": Labelled(AXES, found["cka_shuffled"], "the same of first and last layer, tokens shuffled"),
+        "cka_shuffled": Labelled(
+            AXES, found["cka_shuffled"], "the same of input and output, tokens of the output shuffled"
+        ),
         **{name: Labelled(by_layer, found[name], long_name) for name, long_name in CURVES.items()},
         "example": Labelled(
             ("network", "state", "layer", "token", "component"),
@@ -76,7 +78,7 @@ def similarity(states: Floats) -> Floats:
 
 
 def ends_shuffled(states: Floats) -> float:
-    """Return the alignment of the first and the last layer of states, the tokens of the last in random order.
+    """Return the alignment of the first and the last states, with the tokens of the last ones in random order.
 
     The states are (layers + 1, examples, n, d).
     """
@@ -102,15 +104,15 @@ def mean_cosine_of(u: Floats) -> float:
 
 
 def summary(found: Outcome) -> str:
-    """Return a table of the measures of hidden states at the first and the last layer."""
+    """Return a table of the measures of the states before the first layer (input) and after the last (output)."""
     rows = []
     for i, name in enumerate(found["network"]):
         for j, state in enumerate(STATES):
             cells = [describe(found[measure][i, j, :, k]) for measure in CURVES for k in (0, -1)]
             ends = found["cka"][i, j, :, 0, -1], found["cka_shuffled"][i, j]
             rows.append([name, state, *cells, *map(describe, ends)])
-    head = ["network", "state", *(f"{name}, {end}" for name in CURVES for end in ("first", "last"))]
-    return table([*head, "CKA, first and last", "CKA, shuffled"], rows)
+    head = ["network", "state", *(f"{name}, {end}" for name in CURVES for end in ("input", "output"))]
+    return table([*head, "CKA of input and output", "CKA, shuffled"], rows)
 
 
 def draw(figure: Figure, found: Outcome) -> None:

@@ -76,10 +76,9 @@ def _put(scattered, place, amount):
 
 @device_function
 def _share(worker, workers, items):
-    """Return the first and last + 1 of the items of one worker, a GPU thread: at most one if threads suffice.
+    """Return the first and last + 1 of the items of one worker, a GPU thread: at most one item if threads suffice.
 
-    Idle threads beyond the items are the last ones. Idle threads among the others would slow down the threads of the
-    same group.
+    Idle threads are the last ones, since idle threads among the others would slow down those of the same warp.
     """
     if workers >= items:
         return min(worker, items), min(worker + 1, items)

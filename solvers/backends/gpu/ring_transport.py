@@ -49,9 +49,10 @@ def _kernel(function):
 
 @device_function
 def _side(k, j, row, faces):
-    """Return the neighbor across side k of cell j of a ring, and the place of the side's flux.
+    """Return the neighbor across side k of cell j of a ring, and the index of the side's flux.
 
-    An absent side gives the cell itself and the place 0. ``row`` (16,) describes the ring.
+    An absent side gives the cell itself and the index 0. ``row`` (16,) describes the ring. Fluxes of the second cells
+    of the ``faces`` of the mesh are stored after those of the first cells.
     """
     if k >= 2 + row[NORTH_FACES] + row[SOUTH_FACES]:
         return row[START] + j, 0

@@ -161,8 +161,9 @@ class SemiDiscrete:
     def solve_full(self, time: float, start: Floats, step: float, allowed: float, guess: Floats) -> Floats:
         """Return the implicit stage Y with Y − step·(E + I)(t, Y) = ``start``, by Newton's iteration.
 
-        E and I are the rates of change by the explicit and stiff terms. Updates are by a factorization with all terms,
-        which is renewed once where the updates do not decrease fast, or else by GMRES.
+        E and I are the rates of change by the explicit and stiff terms. Updates are computed with a factorization of
+        the Jacobian of all terms. If the updates decrease too slowly, the factorization is renewed once. If they still
+        do, GMRES computes them, preconditioned by the factorization.
 
         allowed   allowed error of a step; Newton's last update is at most the fraction NEWTON_RTOL of it
         guess     estimate of the rate of change at Y
