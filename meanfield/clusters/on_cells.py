@@ -99,7 +99,8 @@ def find_clusters_of_rows(
     rows = len(densities)
     counts, basins = np.empty(rows, dtype=np.intp), np.empty(densities.shape, dtype=np.intp)
     masses, centers = np.empty(densities.shape), np.empty((*densities.shape, mesh.centers.shape[1]))
-    host = host_backend()
+    host, densities = host_backend(), densities.view()
+    densities.flags.writeable = False  # so that one compiled kernel serves arrays of both kinds
     host.launch(
         host.clusters_of_rows, COST * densities.size if rows > 1 else 0, mesh.volumes, mesh.centers, mesh.cell_start,
         mesh.side_neighbors, densities, FLOOR / mesh.volume, contrast, basins, masses, centers, counts,

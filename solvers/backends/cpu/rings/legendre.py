@@ -55,6 +55,15 @@ def _advance_order(m, sine, diagonal):
 
 
 @inline
+def _start_recurrence(diagonal, ring, count, here, before):
+    """Set ``here`` to P̄_mm, ``diagonal`` (half,), on ``count`` rings from ``ring`` on, and ``before`` (RINGS,) to 0."""
+    for r in range(RINGS):  # a copy of a slice would take two seconds to compile
+        before[r] = 0.0
+    for r in range(count):
+        here[r] = diagonal[ring + r]
+
+
+@inline
 def _find_steps(m, pairs, roots, steps):
     """Compute the factors α_{l+1} and α_{l+1}/α_l of the Legendre recurrence, for 2 ``pairs`` degrees l from m on.
 
@@ -133,7 +142,7 @@ def legendre_analysis(worker, workers, cosine, sine, modes, coefficients, square
         found[:, : 2 * pairs] = 0.0
         for ring in range(0, half, RINGS):
             count = min(RINGS, half - ring)
-            here[:count], before[:] = diagonal[ring : ring + count], 0.0
+            _start_recurrence(diagonal, ring, count, here, before)
             for first in range(0, pairs, PAIRS):
                 some = min(PAIRS, pairs - first)
                 _advance_pairs(cosine[ring : ring + count], steps, first, some, here, before, legendre)
@@ -173,7 +182,8 @@ def legendre_synthesis(worker, workers, cosine, sine, coefficients, mirror, mode
                 factors[s, 0, k % 2, k // 2], factors[s, 1, k % 2, k // 2] = value.real, value.imag
         for ring in range(0, half, RINGS):
             count = min(RINGS, half - ring)
-            here[:count], before[:], sums[:] = diagonal[ring : ring + count], 0.0, 0.0
+            _start_recurrence(diagonal, ring, count, here, before)
+            sums[:] = 0.0
             for first in range(0, pairs, PAIRS):
                 some = min(PAIRS, pairs - first)
                 _advance_pairs(cosine[ring : ring + count], steps, first, some, here, before, legendre)
