@@ -149,7 +149,7 @@ def mergers(options: argparse.Namespace) -> int:
 
 
 def compare(options: argparse.Namespace) -> int:
-    """Print, and draw if a figure is named, the distances between two runs; return the exit status."""
+    """Print the distances between runs or snapshots, draw them if a figure is named; return the exit status."""
     from meanfield.cli.kinds import require_figure, require_file
 
     files = [options.file] if options.other is None else [options.file, options.other]

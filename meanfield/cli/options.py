@@ -122,12 +122,15 @@ new_case = (
 )
 prefix = option("prefix", "PREFIX", "prefix of the keys, for example attention", nargs="?", default="")
 run_file = option("file", "FILE.h5", "a file that `meanfield run` has written")
-_OF_RUN = "a file of `meanfield run` or `meanfield transformer read|reference`"
-states_file, first_run = option("file", "FILE.h5", _OF_RUN), option("file", "A.h5", _OF_RUN)
+_RUNS = "a file of `meanfield run`, `transformer read` or `transformer reference`"
+states_file, first_run = option("file", "FILE.h5", _RUNS), option("file", "A.h5", _RUNS)
 stored_file = option("file", "FILE.h5", "a file of `meanfield run`, `meanfield sweep` or `solvers.record`")
+exported_file = option(
+    "file", "FILE.h5", "a file of `meanfield run`, `sweep`, `transformer read|reference` or `solvers.record`"
+)
 drawn_file = option(
     "file", "FILE.h5",
-    "a file of `meanfield run`, `meanfield sweep`, `meanfield transformer experiment|fit` or `solvers.record`",
+    "a file of `meanfield run`, `sweep`, `transformer read|reference|experiment|fit` or `solvers.record`",
 )  # fmt: skip
 other_run = option(
     "other",

@@ -78,7 +78,7 @@ COMMANDS: dict[str, Command] = {
         file_commands.export,
         "write densities for ParaView or on a regular grid, or diagnostics as a table",
         f"FILE.h5 --to {'|'.join(options.FORMATS)} [-o PATH] [--diagnostics NAME ...] [--overwrite] {_OWN}",
-        (options.stored_file, options.components, *options.export_options),
+        (options.exported_file, options.components, *options.export_options),
     ),
     "check": (
         commands.check,

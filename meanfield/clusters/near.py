@@ -34,7 +34,7 @@ def groups_within(points: Floats, angle: float) -> Labels:
 
 
 def groups_of_number(points: Floats, count: int) -> Labels:
-    """Return the number (k,) of the group of each unit vector (k, d): ``count`` groups with the largest gaps between.
+    """Return the group (k,) of each unit vector (k, d), for ``count`` groups separated by the largest gaps.
 
     The method is single linkage. Groups are numbered in the order of their first members.
     """

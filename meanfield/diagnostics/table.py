@@ -196,7 +196,8 @@ def energy_beta(run: Run, case: Case) -> float:
 def energy_unit(run: Run, beta: float) -> float:
     """Return the logarithm of the unit of the interaction energies in a run's file, 0 or about |β|.
 
-    Older files have no such attribute, but their long name ends in the unit where the unit is e^|β|.
+    The logarithm is the attribute ``log_unit`` of the variable ``energy``. In older files, without this attribute, the
+    unit is e^|β| if the ``long_name`` of the variable contains "in units of", else 1.
     """
     attributes = run.attributes_of("energy")
     if LOG_UNIT in attributes:

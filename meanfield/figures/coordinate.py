@@ -114,9 +114,9 @@ def _round_numbers(edges: Floats, bend: Callable[[Floats], Floats] = lambda x: x
 
 
 def _decades(edges: Floats) -> Ticks:
-    """Return ticks of a log axis at powers of ten, with multiples by 2 and 5 over few decades.
+    """Return ticks of a log axis at powers of ten and, if the axis spans few decades, at 2 and 5 times these.
 
-    Over less than a factor of 5, the ticks are round numbers.
+    On an axis that spans less than a factor of 5, the ticks are round numbers.
     """
     low, high = edges[0], edges[-1]
     if high < 5 * low:

@@ -100,7 +100,7 @@ class LayerNorm:
         return self.scheme.sees_size
 
     def keeps_radius(self, time: float | Floats) -> bool:
-        """Return whether the layer norm keeps the radius of tokens at a time, or at all of several times.
+        """Return whether the layer norm leaves the radius of tokens constant at a time, or at all of several times.
 
         Parameters
         ----------

@@ -43,10 +43,12 @@ def weighted_mean(normalizer: Floats, numerator: Floats, reach: float = np.inf) 
 class Normalization:
     """Normalization of attention, which computes the output A from kernel sums: an entry of the table NORMALIZATIONS.
 
-    ``normalization(sums, log_rescaling, reach)`` is A (..., d), for sums Z of the kernel k and N of y k over tokens y.
+    ``normalization(sums, log_rescaling, reach)`` is A(x) (..., d). The sums are s, Z e^{−s} and N e^{−s}, where Z and N
+    are the sums of k(x, y) and of y k(x, y) over tokens y. ``log_rescaling`` is the logarithm of the divisor of
+    rescaled attention, and ``reach`` the largest |y|.
 
-    apply          the formula, evaluated in place of N
-    is_relative    whether a factor of k(x, ·) has no effect on A(x), so that |A| ≤ max |y|
+    apply          the formula, evaluated in place of N e^{−s}
+    is_relative    whether a multiple of k(x, ·) gives the same A(x), so that |A| ≤ max |y|
     is_two_sided   whether the sums are those of :func:`meanfield.model.sinkhorn.doubly_stochastic`
     """
 

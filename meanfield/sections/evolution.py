@@ -133,10 +133,11 @@ class TokenSequence(Section, frozen=True):
 
 
 class Handover(Section, frozen=True):
-    """Handover of a collapsed density or of particles to atoms, one point mass for each cluster, up to any later time.
+    """Handover of a collapsed density or of particles to atoms, with which the run continues up to any later time.
 
-    ``spread``: the handover takes place once the root mean square distance of tokens to the center of their cluster is
-    at most this number of cell widths, for every cluster; for particles, once all lie within this multiple of 1e-4 rad.
+    An atom is a point mass that stands for one cluster. ``spread``: the handover takes place once the root mean square
+    distance of tokens to the center of their cluster is at most this number of cell widths, for every cluster; for
+    particles, once each lies within this multiple of 1e-4 rad of the center of its cluster.
     ``again``: the original state is advanced further and handed over a second time after this delay, in units of the
     time in which the fastest token could move by 1 rad. The difference of both is the error estimate.
     """

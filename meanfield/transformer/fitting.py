@@ -344,7 +344,10 @@ def _pooled(squares: Floats) -> Floats:
 
 
 def _squares(fitted: FittedLayer, texts: Texts, k: int) -> Tensor:
-    """Return Σ|x' − law(x)|² over the tokens of each text (texts,) in layer k, as 2Σ(1 − ⟨x', law(x)⟩)."""
+    """Return Σ|x' − law(x)|² (texts,) over the tokens of each text, where layer k moves directions x to x'.
+
+    The law, ``fitted``, approximates the layer. All are unit vectors, so that the sum is 2Σ(1 − ⟨x', law(x)⟩).
+    """
     after, moved = texts.directions[k + 1], fitted.moved(texts.directions[k], texts.present)
     cosines = (moved * after).sum(dim=-1) / moved.norm(dim=-1).clamp_min(1e-12)
     wrong: Tensor = 2.0 * ((1.0 - cosines) * texts.present).sum(dim=1)

@@ -33,7 +33,8 @@ class RingGeometry:
     reach      (n, 2, 5) vectors to the face centers
     slopes     (n, 2, 5) weights of the least-squares gradient
     tangents   (n, 2, 5) unit tangents of the faces
-    stencils   (2, n, 5, 12) weights of the velocities in A X·n at each side, and in its change along the face
+    stencils   (2, n, 5, 12) weights of the velocities (east, north) of 5 neighbors and of the cell: in A X·n at each
+               face of length A, and in A³/24 · ∂(X·n) along the face
     spans      (n, 5) 1/(d_k × d_{k+1}) of consecutive offsets d
     opposite   (n, 5, 5) weights of the two neighbors opposite to each side, see `_opposite`
     """

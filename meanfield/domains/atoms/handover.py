@@ -63,7 +63,7 @@ def cluster_spreads(mesh: Mesh, density: Floats, clusters: Clusters) -> Floats:
 
 
 def collapsed_clusters(mesh: Mesh, density: Floats, max_spread: float = SPREAD) -> Clusters | None:
-    """Return the clusters of a density (cells) if none is wider than ``max_spread`` cells, else None."""
+    """Return the clusters of a density (cells); None if one is wider than ``max_spread`` cells, or there are none."""
     clusters = find_clusters(mesh, density)
     if clusters.count == 0 or cluster_spreads(mesh, density, clusters).max() > max_spread:
         return None

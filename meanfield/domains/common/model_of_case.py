@@ -76,7 +76,7 @@ def _sets_of_heads(case: Case) -> list[list[Head]]:
 class HeadsByInterval:
     """Sets of attention heads, each used for a ``duration`` of time: set k from k·duration on.
 
-    The last set continues.
+    The last set is used for all later times.
     """
 
     sets: list[list[Head]]

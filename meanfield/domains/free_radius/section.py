@@ -117,7 +117,7 @@ class _FreeRadius(Domain, frozen=True, kw_only=True):
         return (1.1 * along**2 + 0.27 * across**2) / width**2
 
     def point_problems(self, key: str, point: tuple[float, ...]) -> Problems:
-        """Yield an error for a point without a direction."""
+        """Yield an error for a point that is zero or too large to have a direction."""
         yield from vector_problems(key, point)
 
 

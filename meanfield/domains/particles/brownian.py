@@ -22,8 +22,8 @@ class Brownian:
     curved   True for steps on the sphere as above; False for steps x ← x + √(2κΔt) ξ in R^d, ξ Gaussian
 
     The distance φ has the distribution of the heat kernel of S^{d−1} at κΔt, so that steps of any length are exact up
-    to the accuracy of :func:`meanfield.domains.particles.heat_kernel.draw_distances`. A mean of degree l decays at the
-    rate κ l(l + d − 2).
+    to the accuracy of :func:`meanfield.domains.particles.heat_kernel.draw_distances`. The mean of a harmonic of
+    degree l decays at the rate κ l(l + d − 2).
     """
 
     noise: float

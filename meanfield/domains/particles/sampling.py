@@ -55,7 +55,8 @@ def make_cube_points(sampling: str, count: int, dimension: int, seed: int) -> Fl
 def map_to_sphere(points: Floats, dimension: int) -> Floats:
     """Return unit vectors (n, d), uniform on the sphere for uniform points (n, ≥ d) of the cube.
 
-    On the sphere S² the map of Lambert preserves areas; in more dimensions normal coordinates are normalized.
+    For d = 2 the first coordinate is the angle over 2π, and for d = 3 the map of Lambert preserves areas. In more
+    dimensions d independent Gaussian coordinates are divided by their norm.
     """
     if dimension == 2:
         return _place_on_circle(2 * np.pi * points[:, 0])

@@ -115,7 +115,7 @@ class _ClosedDomain(Domain, frozen=True, kw_only=True):
                 yield "initial.masses", case.initial.masses, "not allowed with a causal mask: labels have equal masses"
 
     def point_problems(self, key: str, point: tuple[float, ...]) -> Problems:
-        """Yield an error for a point without a direction."""
+        """Yield an error for a point that is zero or too large to have a direction."""
         yield from vector_problems(key, point)
 
 

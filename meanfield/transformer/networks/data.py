@@ -293,7 +293,7 @@ def _windows(numbers: Integers, length: int, step: int) -> Integers:
 
 
 def _classified_examples(passages: list[Integers]) -> Examples:
-    """Return passages of several texts as examples; the label of a passage is the number of its text."""
+    """Return the passages of several texts, an array for each text, as examples labeled by the number of the text."""
     labels = np.repeat(np.arange(len(passages)), [len(part) for part in passages])
     return Examples(torch.from_numpy(np.concatenate(passages)), torch.from_numpy(labels))
 

@@ -15,7 +15,7 @@ def _volume(x, y, z, a, b):
 
 @inline
 def _find_cell_at(x, y, z, ring_cells, ring_start):
-    """Return the cell of a sphere of rings at the unit vector (x, y, z), up to errors at the edges of rings."""
+    """Return the cell of a sphere of rings at the unit vector (x, y, z), or one beside it at an edge."""
     rings = len(ring_cells)
     ring = min(int(np.arccos(min(max(z, -1.0), 1.0)) * rings / np.pi), rings - 1)
     count = ring_cells[ring]

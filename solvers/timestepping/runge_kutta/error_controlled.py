@@ -49,7 +49,7 @@ class ErrorControlled(ABC):
     def begin(self, state: State) -> None:
         """Choose the first step to try: ``state.dt`` if it is > 0, else 10⁻³ |u|/|∂ₜu|, which is ∞ for a rate of 0.
 
-        A state with a ``method_state`` continues its run.
+        A state with a ``method_state`` continues with the step stored there.
         """
         if known := state.method_state:
             self._proposal = Proposal(known.get("step", state.dt), known.get("error", math.nan))

@@ -183,13 +183,17 @@ def _transform(mesh: Mesh | Floats, degree: int) -> Harmonics | PointHarmonics:
 
 
 class _Targets:
-    """Synthesis of Z e^{−s} and N e^{−s} at the cells of a sphere from their harmonic coefficients.
+    """Synthesis of Z e^{−s} and N e^{−s} at the cells of a sphere, or at points, from their harmonic coefficients.
 
-    lengths   (cells,) |b(x)|, b(x) = Bᵀx
+    Z = Σ_j m_j e^{⟨b,y_j⟩} and N = Σ_j m_j y_j e^{⟨b,y_j⟩} are sums over masses m_j at y_j, with b(x) = Bᵀx and a
+    smooth exponent s(x) = √(|b|² + c²). The coefficients are those of sums at the nodes of a grid on the sphere, the
+    grid of targets, or result from the matrix ``axes``.
+
+    lengths   (cells,) |b(x)|
     max_loss  largest s − |b| for which values from the harmonics are accurate
     near      indices of the cells near a zero of b, where s − |b| exceeds max_loss
-    axes      matrix from harmonics of the masses to those of Z and N; None if the matrix is large. None also for
-              points: points move, and the setup takes as long as three to ten sums between grids
+    axes      matrix from harmonics of the masses to those of Z e^{−s} and N e^{−s}. None if the matrix is large, and
+              for points: points move, and the setup takes as long as three to ten sums between grids
     """
 
     def __init__(self, mesh: Mesh | Floats, lengths: Floats, matrix: Floats, degree: int, max_loss: float) -> None:
@@ -209,7 +213,7 @@ class _Targets:
 
     @staticmethod
     def count(degree: int) -> int:
-        """Return the number of nodes of the grid of targets, for harmonics of the sources up to ``degree``."""
+        """Return the number of nodes of the grid of targets, if the sources have harmonics up to ``degree``."""
         max_degree = int(np.ceil(_OVERSAMPLING * degree))
         return 2 * (max_degree + 1) ** 2
 
