@@ -130,7 +130,8 @@ class Case(Section, frozen=True):  # types.py builds the type that a file is con
         Parameters
         ----------
         changes : mapping or sequence of str
-            Values by dotted keys, such as ``{"attention.beta": 4}``, or texts such as ``["attention.beta=4"]``.
+            Values by keys or short names, such as ``{"attention.beta": 4}`` or ``{"beta": 4}``, or texts such as
+            ``["attention.beta=4"]``.
         initial : array or function, optional
             Initial density or tokens, see :func:`~meanfield.load_case`; also allowed among the changes.
 
@@ -146,10 +147,10 @@ class Case(Section, frozen=True):  # types.py builds the type that a file is con
         """
         from meanfield.case.given import split_initial
         from meanfield.case.load import parse, to_toml
-        from meanfield.case.overrides import overrides_of
+        from meanfield.case.short_names import overrides_of_case
 
         changes, among_changes = split_initial(changes)
-        overrides, output = overrides_of(changes), self.output
+        overrides, output = overrides_of_case(changes), self.output
         if any(text.startswith("domain") for text in overrides) and output.diagnostics == self.default_diagnostics:
             output = msgspec.structs.replace(output, diagnostics=None)
         return parse(

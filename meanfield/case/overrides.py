@@ -83,7 +83,7 @@ def apply(data: Toml, overrides: Sequence[str]) -> None:
     dotted key, ``=`` and a value.
     """
     pairs = [_split(override) for override in overrides]
-    _remove_contradicted(data, dict(pairs))
+    _remove_contradicted(data, dict(pair for key, value in pairs for pair in _flattened(key, value)))
     for key, value in pairs:
         _set(data, key, value)
 
@@ -101,6 +101,11 @@ def _split(override: str) -> tuple[str, object]:
         raise CaseError(
             f"override {show(override)}: expected a TOML value after =, such as 0.5 or [1.0, 2.0]"
         ) from None
+
+
+def _flattened(key: str, value: object) -> list[tuple[str, object]]:
+    """Return a key and a value as pairs; of a section, the pairs of its keys."""
+    return [(f"{key}.{name}", item) for name, item in value.items()] if isinstance(value, dict) else [(key, value)]
 
 
 def _remove_contradicted(data: Toml, new: Toml) -> None:

@@ -11,8 +11,8 @@ from meanfield.case.case import Case
 from meanfield.case.errors import CaseError
 from meanfield.case.given import split_initial
 from meanfield.case.load import load, parse_sections
-from meanfield.case.overrides import Overrides, overrides_of
-from meanfield.case.short_names import full_names
+from meanfield.case.overrides import Overrides
+from meanfield.case.short_names import overrides_of_case
 from meanfield.results.result import Result
 from meanfield.runtime.paths import require_files
 from meanfield.runtime.progress import has_bar
@@ -33,10 +33,11 @@ def load_case(source: CaseSource, overrides: Overrides = (), **changes: Any) -> 
         Path of a TOML file, or the name of a shipped case; ``meanfield cases`` lists them. A mapping has the sections
         as a file does: ``{"domain": {"manifold": "circle", "resolution": 64}, ...}``.
     overrides : mapping or sequence of str
-        Values that replace those of the source, by dotted keys: ``{"attention.beta": 4}`` or ``["attention.beta=4"]``.
+        Values that replace those of the source, by keys or short names: ``{"attention.beta": 4}``, ``{"beta": 4}`` or
+        ``["attention.beta=4"]``.
     **changes
         Values by short names, the last part of a key: ``beta=4`` for ``attention.beta``. The name of a section, such as
-        ``initial``, has a mapping.
+        ``initial``, has a mapping, or the name of a kind: ``initial="uniform"``.
 
         ``initial`` is also an array: a number for each cell, a row of these for each label of a causal mask, or tokens
         (n, d). Or it is a function of the cell centers x (cells, d), unit vectors on circle and sphere, that returns
@@ -66,8 +67,8 @@ def load_case(source: CaseSource, overrides: Overrides = (), **changes: Any) -> 
     True
     """
     overrides, initial = split_initial(overrides)
-    changes, short = split_initial(full_names(changes))
-    overrides = [*overrides_of(overrides), *overrides_of(changes)]
+    changes, short = split_initial(changes)
+    overrides = [*overrides_of_case(overrides), *overrides_of_case(changes)]
     initial = initial if short is None else short
     if isinstance(source, Case):
         return source.replace(overrides, initial)
@@ -94,7 +95,7 @@ def simulate(
     case : Case, str, Path or mapping
         Case, its file, the name of a shipped case, or the sections of a case file, see :func:`~meanfield.load_case`.
     overrides : mapping or sequence of str
-        Values that replace those of the case, by dotted keys: ``{"attention.beta": 4}``.
+        Values that replace those of the case, by keys or short names: ``{"attention.beta": 4}``.
     progress : bool, optional
         Whether progress is shown: as a bar on a terminal and in a notebook, elsewhere as lines. None: a bar where one
         can be drawn, else nothing.
@@ -254,7 +255,7 @@ def resume(
         Time at which the run ends, also beyond the end of its case. None: the end of the case, or the later end that
         the last resumption has set.
     changes : mapping or sequence of str
-        Settings from the checkpoint on, like {"attention.beta": 1} or ["attention.beta=1"]; later resumptions keep
+        Settings from the checkpoint on, like {"beta": 1} or ["attention.beta=1"]; later resumptions keep
         them. ``domain``, ``initial`` and ``output.diagnostics`` cannot change.
     progress : bool, optional
         Whether progress is shown: as a bar on a terminal and in a notebook, elsewhere as lines. None: a bar where one
@@ -299,7 +300,7 @@ def resume(
     >>> bool(abs(np.linalg.norm(result.diagnostics["centroid"][-1]) - 0.4603034) < 2e-4)  # exact: 0.4603034
     True
     """
-    settings, quiet, backend = overrides_of(changes), _quiet(progress), _backend(device)
+    settings, quiet, backend = overrides_of_case(changes), _quiet(progress), _backend(device)
     running.resume(
         path, until=until, changes=settings, quiet=quiet, command="resume", backend=backend, stop=stop,
         callbacks=callbacks,

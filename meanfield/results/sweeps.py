@@ -15,6 +15,7 @@ import numpy as np
 from meanfield.case.errors import CaseError
 from meanfield.case.load import to_toml
 from meanfield.case.overrides import inline
+from meanfield.case.short_names import full_names
 from meanfield.results.refusals import with_python_names
 from meanfield.results.result import Result
 from meanfield.results.runs import CaseSource, load_case, open_run
@@ -58,7 +59,7 @@ def sweep(
     case : Case, str, Path or mapping
         Case that is varied, its file, the name of a shipped case, or the sections of a case file.
     keys : mapping of str to sequence
-        Values of each varied key, such as {"attention.beta": [2, 4, 8], "initial.seed": range(3)}.
+        Values of each varied key, or short name of a key: {"beta": [2, 4, 8], "initial.seed": range(3)}.
     jobs : int, optional
         Number of processes on this machine. None: one for each core, at most one for each point.
     client : distributed.Client, optional
@@ -118,6 +119,7 @@ def sweep(
         raise CaseError(f"jobs = {jobs!r}: expected a whole number >= 1")
     for name, function in (scalars or {}).items():
         check_call(f"scalars[{name!r}]", function, "result")
+    keys = full_names(keys) if isinstance(keys, Mapping) else keys
     plan = _plan(case, keys)
     solver = with_processes(min(jobs or cores(), len(plan.rows))) if client is None else with_client(client)
     quiet = not (has_bar() if progress is None else progress)

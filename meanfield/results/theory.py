@@ -160,7 +160,7 @@ def branch(
     case : Case, str, Path or mapping
         Case, or a source of :func:`~meanfield.load_case`.
     over : {"stabilizers.noise", "attention.beta", "attention.value"}
-        Key that varies: noise κ, inverse temperature β, or v of V = vI.
+        Key that varies, or its short name: noise κ, inverse temperature β, or v of V = vI.
     degree : int
         Degree l of the harmonic, from 1 to 32.
     negative : bool

@@ -51,7 +51,7 @@ def test_the_same_in_python():
 
 def test_a_branch_over_beta(tmp_path):
     """Ordered states at κ = 2.55 exist down to β = 3.98, where the uniform density is stable up to 4.07."""
-    found = branch_of(load("noise_below", [*CIRCLE, "stabilizers.noise=2.55"]), over="attention.beta")
+    found = branch_of(load("noise_below", [*CIRCLE, "stabilizers.noise=2.55"]), over="beta")
     text = report(found)
     assert "critical beta    4.0668454" in text  # I₁(β) = κβ
     assert "fold             3.9815676" in text

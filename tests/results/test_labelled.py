@@ -128,7 +128,7 @@ def test_a_grid_that_is_no_pair_of_numbers_is_refused(sphere, grid):
 
 @pytest.mark.parametrize("stored", [False, True], ids=["memory", "index"])
 def test_sweeps_select_by_short_names(stored, tmp_path):
-    keys = {"attention.beta": [2.0, 4.0], "initial.seed": [0, 1]}
+    keys = {"beta": [2.0, 4.0], "initial.seed": [0, 1]}
     ds = mf.sweep(CIRCLE, keys, jobs=1, path=tmp_path / "index.h5" if stored else None)
     np.testing.assert_array_equal(ds.sel(beta=4).energy, ds.sel({"attention.beta": 4}).energy)
     assert float(ds.sel(beta=4, seed=1).power.sel(degree=0)) == pytest.approx(1.0, rel=1e-12)

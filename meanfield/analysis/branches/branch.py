@@ -169,13 +169,14 @@ class BranchOfCase(Drawn):
 def branch_of(case: Case, degree: int = 1, over: str = NOISE, negative: bool = False) -> BranchOfCase:
     """Return the branch of axisymmetric stationary densities that leaves the uniform one in a harmonic of ``degree``.
 
-    ``over`` is the key of the case that varies along the branch: stabilizers.noise, attention.beta, or attention.value,
-    v of V = vI. With ``negative`` the branch has less of the harmonic at the axis; it is a different branch only for
-    even degrees and d ≥ 3.
+    ``over`` is the key of the case that varies along the branch, or the last part of this key: stabilizers.noise,
+    attention.beta, or attention.value, v of V = vI. With ``negative`` the branch has less of the harmonic at the axis;
+    it is a different branch only for even degrees and d ≥ 3.
 
     Raises CaseError for a degree that is no integer from 1 to MOMENTS, where linear theory does not apply, and where
     the uniform density is neutral to this degree for no value of the key.
     """
+    over = next((key for key in (NOISE, BETA, VALUE) if over == key.rpartition(".")[2]), over)
     if over not in (NOISE, BETA, VALUE):
         raise CaseError(f"over = {over!r}: expected one of {', '.join((NOISE, BETA, VALUE))}")
     if not (isinstance(degree, Integral) and 1 <= degree <= MOMENTS):
