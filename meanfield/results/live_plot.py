@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-import sys
 import time as clock
 from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from meanfield.runtime.progress import in_notebook
 from solvers.mesh.checks import check_number
 
 if TYPE_CHECKING:
@@ -37,7 +37,7 @@ def live(
     case : Case, str, Path or mapping
         Case, its file, the name of a shipped case, or the sections of a case file, see :func:`~meanfield.load_case`.
     overrides : mapping or sequence of str
-        Values that replace those of the case, by dotted keys.
+        Values that replace those of the case, by keys or short names.
     draw : str or sequence of str
         Names of scalar diagnostics that the run records, one panel each.
     interval : float
@@ -72,13 +72,13 @@ def live(
 
     from meanfield.results.runs import simulate
 
-    if not _in_notebook() and get_backend().lower() not in interactive_backends():
+    if not in_notebook() and get_backend().lower() not in interactive_backends():
         raise RuntimeError(
             f"live: Matplotlib's backend {get_backend()} has no windows; expected a notebook, or a display and an "
             "interactive backend (MPLBACKEND=qtagg)"
         )
     plot = LivePlot(*([draw] if isinstance(draw, str) else draw), interval=interval)
-    if not _in_notebook():
+    if not in_notebook():
         plt.show(block=False)
     return simulate(case, overrides, callbacks=[plot], **options)
 
@@ -175,7 +175,7 @@ class LivePlot:
 
 def _display(figure: Figure) -> Callable[[], None]:
     """Return a function that shows the current figure: in the cell of a notebook, else in its window if it has one."""
-    if _in_notebook():
+    if in_notebook():
         import matplotlib.pyplot as plt
         from IPython.display import display
 
@@ -188,11 +188,6 @@ def _display(figure: Figure) -> Callable[[], None]:
         figure.canvas.flush_events()
 
     return refresh
-
-
-def _in_notebook() -> bool:
-    """Return whether the program runs in the kernel of a notebook."""
-    return "ipykernel" in sys.modules
 
 
 def interactive_backends() -> list[str]:

@@ -7,7 +7,7 @@ import threading
 import time as clock
 from collections.abc import Iterator
 from contextlib import contextmanager
-from typing import Self, TextIO
+from typing import Protocol, Self
 
 from meanfield.runtime.messages import on_terminal, print_message
 from meanfield.runtime.remaining import RemainingTime
@@ -20,15 +20,64 @@ COMPILING = 1.0  # seconds after which the first evaluation is compiling kernels
 
 def has_bar() -> bool:
     """Return whether a progress bar can be drawn: on a terminal or in a notebook."""
-    return on_terminal() or "ipykernel" in sys.modules
+    return on_terminal() or in_notebook()
 
 
-def bar_stream() -> TextIO:
-    """Return the stream of the progress bar: standard error on a terminal, else standard output.
+def in_notebook() -> bool:
+    """Return whether the program runs in the kernel of a notebook."""
+    if "ipykernel" not in sys.modules:
+        return False
+    from IPython import get_ipython
 
-    Notebooks show standard error as errors.
+    return get_ipython() is not None  # type: ignore[no-untyped-call, unused-ignore]
+
+
+def bar_stream() -> SupportsWrite:
+    """Return the stream of a progress bar: standard error on a terminal, an output of the cell in a notebook.
+
+    Elsewhere the stream is standard output.
     """
-    return sys.stderr if on_terminal() else sys.stdout
+    if on_terminal() or not in_notebook():
+        return sys.stderr if on_terminal() else sys.stdout
+    return CellOutput()
+
+
+class SupportsWrite(Protocol):
+    """Stream of text."""
+
+    def write(self, text: str, /) -> object:
+        """Write a text."""
+
+    def flush(self) -> object:
+        """Show the text that is written."""
+
+
+class CellOutput:
+    """Stream whose text is one output of the cell of a notebook, which is replaced when the text changes.
+
+    A carriage return discards the line before it, as on a terminal. A notebook that is stored or exported holds the
+    last text alone; on standard output it would hold each state of a progress bar.
+    """
+
+    encoding = "utf-8"  # so that a bar is drawn by block elements
+
+    def __init__(self) -> None:
+        from IPython.display import display
+
+        self._lines = [""]
+        self._handle = display({"text/plain": ""}, raw=True, display_id=True)  # type: ignore[no-untyped-call, unused-ignore]
+
+    def write(self, text: str) -> None:
+        """Append a text, in which a carriage return discards the line before it."""
+        for number, line in enumerate(text.split("\n")):
+            if number:
+                self._lines.append("")
+            _, carriage_return, new = line.rpartition("\r")
+            self._lines[-1] = new if carriage_return else self._lines[-1] + new
+
+    def flush(self) -> None:
+        """Show the text in the cell."""
+        self._handle.update({"text/plain": "\n".join(self._lines).rstrip()}, raw=True)
 
 
 class CountedProgress:
@@ -67,9 +116,9 @@ class Progress:
         if self._terminal:
             from tqdm import tqdm
 
-            bar = self._format(None)
+            self._stream, bar = bar_stream(), self._format(None)
             self._bar = tqdm(
-                total=end, initial=start, desc=title, bar_format=bar, dynamic_ncols=True, file=bar_stream()
+                total=end, initial=start, desc=title, bar_format=bar, dynamic_ncols=True, file=self._stream
             )
 
     def update(self, state: State) -> None:
@@ -94,7 +143,7 @@ class Progress:
     def show(self, text: str) -> None:
         """Print a line of text that the progress bar does not overwrite."""
         if self._terminal:
-            self._bar.write(text, file=bar_stream())
+            self._bar.write(text, file=self._stream)
         elif not self.quiet:
             print_message(text)
 

@@ -2,6 +2,7 @@
 
 import math
 import os
+import re
 import signal
 import sys
 from collections.abc import Sequence
@@ -17,6 +18,8 @@ import meanfield as mf
 from meanfield.components.component import LOADED
 from meanfield.domains.sphere.diagnostics import DIAGNOSTICS
 from meanfield.runtime import recorder
+from meanfield.runtime.progress import Progress
+from meanfield.runtime.remaining import RemainingTime
 from solvers.io.memory import InMemoryWriter
 from solvers.mesh.mesh import Floats
 
@@ -183,27 +186,36 @@ def test_a_live_plot_has_each_sample(case, interval):
         assert ax.get_xlim()[1] >= times[-1]  # within the limits
 
 
-def test_live_draws_in_the_cell_of_a_notebook(case, monkeypatch):
-    """The figure is displayed once, and updated by the handle of the display."""
-    shown, updated = [], []
+@pytest.fixture
+def cell(monkeypatch):
+    """Outputs of the cell of a notebook, in order: pairs of a name, "display" or "update", and what is shown."""
+    outputs = []
 
     class Handle:
-        def update(self, figure):
-            updated.append(len(figure.axes[0].lines[0].get_xdata()))
+        def update(self, shown, raw=False):
+            outputs.append(("update", shown if raw else len(shown.axes[0].lines[0].get_xdata())))
 
-    def display(figure, display_id):
-        shown.append(figure)
+    def display(shown, display_id, raw=False):
+        outputs.append(("display", shown))
         return Handle()
 
-    monkeypatch.setitem(sys.modules, "ipykernel", ModuleType("ipykernel"))
-    fake = ModuleType("IPython.display")
-    fake.display = display
-    monkeypatch.setitem(sys.modules, "IPython", ModuleType("IPython"))
-    monkeypatch.setitem(sys.modules, "IPython.display", fake)
+    for name, content in {
+        "ipykernel": {},
+        "IPython": {"get_ipython": object},
+        "IPython.display": {"display": display},
+    }.items():
+        monkeypatch.setitem(sys.modules, name, ModuleType(name))
+        vars(sys.modules[name]).update(content)
+    return outputs
+
+
+def test_live_draws_in_the_cell_of_a_notebook(case, cell):
+    """The figure is displayed once, and updated by the handle of the display."""
     result = mf.live(case, draw=["clusters", "mass"], interval=0, progress=False, end=3, samples=6)
-    assert [ax.get_ylabel() for ax in shown[0].axes] == ["clusters", "mass"]
-    assert updated == [*range(1, 8), 7]
-    assert np.array_equal(shown[0].axes[1].lines[0].get_ydata(), result.diagnostics["mass"])
+    (_, shown), *updated = cell
+    assert [ax.get_ylabel() for ax in shown.axes] == ["clusters", "mass"]
+    assert updated == [("update", number) for number in (*range(1, 8), 7)]
+    assert np.array_equal(shown.axes[1].lines[0].get_ydata(), result.diagnostics["mass"])
 
 
 def test_live_without_a_window_is_refused(case):
@@ -221,13 +233,18 @@ def test_live_draws_in_a_window(case, monkeypatch):
     plt.close("all")
 
 
-def test_a_bar_in_a_notebook_is_no_error(case, monkeypatch, capfd):
-    """Notebooks show standard error on red; on a terminal the bar is separate from a program's output."""
-    monkeypatch.setitem(sys.modules, "ipykernel", None)
+def test_a_bar_in_a_notebook_is_one_output_of_the_cell(case, cell, capfd):
+    """A stored or exported notebook then holds the last state of the bar, below the lines that it does not cover."""
     mf.simulate(case.replace({"time.end": 1}))
-    out, err = capfd.readouterr()
-    assert "t = 1/1" in out
-    assert err == ""
+    (name, _), *updated = cell
+    assert {name, *(name for name, _ in updated[:-1])} == {"display", "update"}
+    assert "t = 1/1" in updated[-1][1]["text/plain"]
+    assert "\r" not in updated[-1][1]["text/plain"]
+    assert capfd.readouterr() == ("", "")
+    cell.clear()
+    with Progress("title", 0.0, 1.0, quiet=False, remaining=RemainingTime(1.0, [])) as bar:
+        bar.show("a line")
+    assert re.fullmatch(r"a line\ntitle: +0%.*", cell[-1][1]["text/plain"])
 
 
 @pytest.mark.parametrize("name", ["enrgy", "centroid"])
