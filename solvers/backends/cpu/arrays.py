@@ -38,9 +38,18 @@ def nan_memory(shape: int | tuple[int, ...], dtype: DTypeLike) -> Array:
 
 
 def work_array(count, dtype):
-    """Return a function that returns a scratch array (count,): the same array each time, to avoid allocations."""
+    """Return a function that returns a scratch array (count,): the same array each time, to avoid allocations.
+
+    In the test mode of :func:`empty`, each call fills the array with NaN.
+    """
     cached = np.zeros(count, dtype)
-    return (lambda: nan_memory(count, dtype)) if NAN_MEMORY else (lambda: cached)
+
+    def scratch():
+        if NAN_MEMORY:
+            cached[:] = nan_memory((), dtype)
+        return cached
+
+    return scratch
 
 
 def cached(make):
