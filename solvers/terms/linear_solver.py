@@ -3,16 +3,19 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from functools import cached_property, lru_cache
 from typing import Any
 
 import numpy as np
+import numpy.typing as npt
+from numpy.typing import NDArray
 
 from ..mesh.mesh import Floats, Mesh
 
 MAX_AXIS = 600  # cells along a diagonalized axis: n³ operations once, n for each cell in a solution
 MAX_SPARSE_3D = 4000  # cells of a factorized mesh of three dimensions: the fill-in grows as cells^(4/3)
+ROUNDING = 1e-13  # relative size of numbers that count as 0
 STEP_DIGITS = 40  # binary digits of a step that is factorized: steps that differ by rounding share factors
 
 
@@ -32,24 +35,10 @@ class ShiftedSolver:
         """Return the diagonalization of M along the axes of the mesh; None where there is none."""
         return axes_of(self._mesh, self._matrix)
 
-    @cached_property
-    def _modes(self) -> Waves | Axes | None:
-        """Return a diagonalization of M; None where there is none.
-
-        Transforms do not solve systems: their rounding is that of the largest value, while factors keep small tails,
-        such as those of a front that moves into an unstable state.
-        """
-        return waves_of(self._mesh, self._matrix) or self._axes
-
     @property
     def is_diagonalized(self) -> bool:
         """Return whether M is diagonalized along the axes of the mesh, so that any steps dt cost the same."""
         return self._axes is not None
-
-    @property
-    def has_modes(self) -> bool:
-        """Return whether M is diagonalized in some way, so that :meth:`apply` evaluates its functions."""
-        return self._modes is not None
 
     @property
     def is_exact(self) -> bool:
@@ -58,14 +47,6 @@ class ShiftedSolver:
         The others are large meshes of three dimensions without a diagonalization.
         """
         return self._mesh.dimension < 3 or self._mesh.cells <= MAX_SPARSE_3D or self.is_diagonalized
-
-    def apply(self, function: Callable[[Floats], Floats], right: Floats) -> Floats:
-        """Return the product of a function of M, given for its eigenvalues, with fields ``right`` (…, cells).
-
-        M has modes.
-        """
-        assert self._modes is not None
-        return self._modes.apply(function(self._modes.values), right)
 
     def solve(self, right: Floats, step: float) -> Floats:
         """Return the solution x of (1 − step M) x = ``right``, (cells,) or (fields, cells)."""
@@ -108,35 +89,47 @@ def factorize(matrix: Any) -> Callable[[Floats], Floats]:
 
 
 class Waves:
-    """Functions of a real matrix M whose eigenvectors are waves: on equal cells, periodic along all axes or with walls.
+    """Waves as the common eigenvectors of matrices: on equal cells, periodic or between walls along each axis.
 
-    values    eigenvalues of M, along the axes
+    The amplitudes of real matrices are those of real fields.
+
+    shape      cells along the axes
+    periodic   whether each axis is periodic
+
+    values     eigenvalues of the matrices, (matrices, …) along the axes
     """
 
-    def __init__(self, shape: tuple[int, ...], matrix: Any, is_periodic: bool) -> None:
-        self._shape, self._is_periodic = shape, is_periodic
-        ones = np.ones((*shape[:-1], shape[-1] // 2 + 1) if is_periodic else shape)
-        self.values = self._transform((matrix @ self._inverse(ones[None]).reshape(-1)).reshape(1, *shape))[0]
+    def __init__(self, shape: tuple[int, ...], matrices: Sequence[Any], periodic: Sequence[bool]) -> None:
+        self._shape, self._is_real = shape, matrices[0].dtype.kind != "c"
+        self._periodic = [axis + 1 for axis, is_periodic in enumerate(periodic) if is_periodic]
+        self._walls = [axis + 1 for axis, is_periodic in enumerate(periodic) if not is_periodic]
+        each = self.inverse(np.ones_like(self.transform(np.zeros(shape))))[0]
+        values = self.transform(np.stack([matrix @ each for matrix in matrices]))
+        is_real = np.abs(values.imag).max() <= ROUNDING * np.abs(values).max()
+        self.values = values.real if is_real else values
 
-    def _transform(self, fields: Floats) -> Floats:
-        """Return the amplitudes (fields, …) of waves in fields (fields, …)."""
-        from scipy.fft import dctn, rfftn
+    def transform(self, fields: Floats) -> Floats:
+        """Return the amplitudes (fields, …) of waves in fields (…, cells)."""
+        from scipy.fft import dctn, fftn, rfftn
 
-        return np.asarray((rfftn if self._is_periodic else dctn)(fields, axes=range(1, fields.ndim)))
+        found = fields.reshape(-1, *self._shape)
+        if self._walls:
+            found = dctn(found, axes=self._walls)
+        if self._periodic:
+            found = (rfftn if self._is_real else fftn)(found, axes=self._periodic)
+        return found
 
-    def _inverse(self, amplitudes: Floats) -> Floats:
-        """Return fields (fields, …) with given amplitudes (fields, …) of waves."""
-        from scipy.fft import idctn, irfftn
+    def inverse(self, amplitudes: Floats) -> Floats:
+        """Return fields (fields, cells) with given amplitudes (fields, …) of waves."""
+        from scipy.fft import idctn, ifftn, irfftn
 
-        inverse = irfftn if self._is_periodic else idctn
-        return np.asarray(inverse(amplitudes, s=self._shape, axes=range(1, amplitudes.ndim)))
-
-    def apply(self, function: Floats, right: Floats) -> Floats:
-        """Return the product of a function of M, given at its eigenvalues, with fields ``right`` (…, cells)."""
-        if right.dtype.kind == "c":
-            return self.apply(function, right.real) + 1j * self.apply(function, right.imag)
-        fields = right.reshape(-1, *self._shape)
-        return self._inverse(self._transform(fields) * function).reshape(right.shape)
+        found = amplitudes
+        if self._periodic:
+            lengths = [self._shape[axis - 1] for axis in self._periodic]
+            found = (irfftn if self._is_real else ifftn)(found, s=lengths, axes=self._periodic)
+        if self._walls:
+            found = idctn(found, axes=self._walls)
+        return found.reshape(len(amplitudes), -1)
 
 
 class Axes:
@@ -161,10 +154,17 @@ class Axes:
             sums = sums + values.reshape([-1 if axis == c else 1 for axis in range(len(factors))])
         self.values = sums
 
+    def transform(self, fields: Floats) -> Floats:
+        """Return the amplitudes (fields, …) of the eigenvectors in fields (…, cells)."""
+        return _apply_along_axes(self._into, fields.reshape(-1, *self._shape))
+
+    def inverse(self, amplitudes: Floats) -> Floats:
+        """Return fields (fields, cells) with given amplitudes (fields, …) of the eigenvectors."""
+        return _apply_along_axes(self._back, amplitudes).reshape(len(amplitudes), -1)
+
     def apply(self, function: Floats, right: Floats) -> Floats:
         """Return the product of a function of M, given at its eigenvalues, with fields ``right`` (…, cells)."""
-        found = _apply_along_axes(self._into, right.reshape(-1, *self._shape)) * function
-        return _apply_along_axes(self._back, found).reshape(right.shape)
+        return self.inverse(self.transform(right) * function).reshape(right.shape)
 
 
 def _phase(factor: Floats) -> Any:
@@ -205,18 +205,36 @@ def _apply_along_axes(matrices: list[Floats], values: Floats) -> Floats:
     return values
 
 
-def waves_of(mesh: Mesh, matrix: Any) -> Waves | None:
-    """Return the diagonalization of M = ``matrix`` by waves; None for a complex M or one with other eigenvectors."""
+def modes_of(mesh: Mesh, matrices: Sequence[Any], number: npt.DTypeLike) -> Waves | Axes | None:
+    """Return the common eigenvectors of the matrices of fields of a type of numbers; None where there are none.
+
+    Matrices of several fields are diagonalized by waves unless all are the same object.
+    """
+    is_one = all(matrix is matrices[0] for matrix in matrices)
+    number = np.result_type(number, *(matrix.dtype for matrix in matrices))
+    each = [matrix.astype(number) for matrix in (matrices[:1] if is_one else matrices)]
+    return waves_of(mesh, each) or (axes_of(mesh, each[0]) if is_one else None)
+
+
+def waves_of(mesh: Mesh, matrices: Sequence[Any]) -> Waves | None:
+    """Return waves as the eigenvectors of matrices, all real or all complex; None if they are no eigenvectors."""
     shape = mesh.shape or (mesh.cells,)
-    if np.prod(shape) != mesh.cells or matrix.dtype.kind == "c":
+    if np.prod(shape) != mesh.cells:
         return None
+    last = [(count - 1) * stride for count, stride in zip(shape, _strides(shape), strict=True)]
+    first_side, second_side = mesh.face_cells.T
+    neighbors = np.append(second_side[first_side == 0], first_side[second_side == 0])  # of cell 0
+    found = Waves(shape, matrices, [cell in neighbors for cell in last])
     field = np.random.default_rng(0).standard_normal(mesh.cells)
-    product = matrix @ field
-    for is_periodic in (True, False):
-        found = Waves(shape, matrix, is_periodic)
-        if np.abs(found.apply(found.values, field) - product).max() <= 1e-10 * np.abs(product).max():
-            return found
-    return None
+    for matrix, by_waves in zip(matrices, found.inverse(found.values * found.transform(field)), strict=True):
+        if np.abs(by_waves - matrix @ field).max() > 1e-10 * np.abs(matrix @ field).max():
+            return None
+    return found
+
+
+def _strides(shape: tuple[int, ...]) -> NDArray[np.intp]:
+    """Return the distance of neighbors along each axis in the row-major order of cells."""
+    return np.append(np.cumprod(shape[::-1])[::-1][1:], 1)
 
 
 def axes_of(mesh: Mesh, matrix: Any) -> Axes | None:
@@ -230,9 +248,8 @@ def axes_of(mesh: Mesh, matrix: Any) -> Axes | None:
     shape, rows = mesh.shape, csr_matrix(matrix)
     if len(shape) < 2 or max(shape) > MAX_AXIS or np.prod(shape) != mesh.cells:
         return None
-    strides = np.append(np.cumprod(shape[::-1])[::-1][1:], 1)
     factors, weights, total = [], [], csr_matrix(rows.shape)
-    for count, stride in zip(shape, strides, strict=True):
+    for count, stride in zip(shape, _strides(shape), strict=True):
         line = np.arange(count) * stride
         factor = rows[line][:, line].toarray() - (1 - 1 / len(shape)) * rows[0, 0] * np.eye(count)
         weight = mesh.on_host.volumes[line]

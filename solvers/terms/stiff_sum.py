@@ -43,6 +43,7 @@ class StiffSum:
     def __init__(self, terms: Sequence[Any]) -> None:
         self.terms = tuple(terms)
         self.nonnegative = any(getattr(term, "nonnegative", False) for term in terms)
+        self.is_autonomous = all(getattr(term, "is_autonomous", False) for term in terms)
         meshes = (getattr(term, "mesh", None) for term in terms)
         self.mesh = next((mesh for mesh in meshes if isinstance(mesh, Mesh)), None)
         self._stepping = [TimeArgumentAdapter(term) for term in terms]

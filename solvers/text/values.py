@@ -5,7 +5,7 @@ from __future__ import annotations
 import ast
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
-from functools import reduce
+from functools import cached_property, reduce
 from typing import Any
 
 import numpy as np
@@ -104,9 +104,13 @@ class Evaluator:
         Fields are arrays (cells,), or :class:`Tangent` for the derivative. The derivative leaves out convolutions and
         integrals, whose matrices would be full.
         """
-        axes = dict(zip("xyz", self.mesh.centers.T, strict=False))
         with np.errstate(all="ignore"):  # steps check that rates are finite
-            return _Evaluation(self, {"pi": np.pi, "t": time, **axes, **self.parameters, **fields}).of(tree)
+            return _Evaluation(self, {**self._constants, "t": time, **fields}).of(tree)
+
+    @cached_property
+    def _constants(self) -> dict[str, Any]:
+        """Return π, the coordinates of the cell centers and the parameters by name."""
+        return {"pi": np.pi, **dict(zip("xyz", self.mesh.centers.T, strict=False)), **self.parameters}
 
     def convolution(self, kernel: ast.expr) -> Any:
         """Return the convolution with a kernel: of the distance r, or of c = ⟨x, y⟩ on a circle or a sphere."""
@@ -251,7 +255,9 @@ class _Evaluation:
         """Return a sparse matrix applied to a value, or to a tangent by the chain rule."""
         if isinstance(value, Tangent):
             return value.after(matrix)
-        return matrix @ np.broadcast_to(as_numbers(value), (self.evaluator.mesh.cells,))
+        if np.ndim(value) == 0:
+            value = np.full(self.evaluator.mesh.cells, value)
+        return matrix @ value
 
     def _divergence(self, sign: float, part: ast.expr) -> Any:
         """Return the divergence of ``sign`` times a vector expression ``part``.
@@ -311,7 +317,8 @@ class _Evaluation:
 
 def base_of(values: Any, power: Any) -> Any:
     """Return the base of a power: for a fractional power, values that are negative by rounding count as 0."""
-    return values if np.all(power == np.round(power)) else nonnegative(values)
+    is_whole = power.is_integer() if isinstance(power, float) else np.all(power == np.round(power))
+    return values if is_whole else nonnegative(values)
 
 
 def _sum(parts: list[Any]) -> Any:

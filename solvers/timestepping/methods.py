@@ -14,6 +14,7 @@ from .equation import Equation
 from .evolution import SplitIntegrator
 from .integrate import Integrator
 from .runge_kutta.error_controlled import RungeKutta
+from .runge_kutta.etd import ExponentialRungeKutta
 from .runge_kutta.exponential import ExponentialRosenbrock
 from .runge_kutta.semi_discrete import SemiDiscrete
 from .runge_kutta.super_time_stepping import SuperTimeStepping
@@ -113,6 +114,11 @@ def _exponential(equation: Equation, rtol: float, atol: float, cfl: float | None
     return ExponentialRosenbrock(equation, rtol, atol, cfl or SSP_CFL)
 
 
+def _etd(equation: Equation, rtol: float, atol: float, cfl: float | None) -> Integrator:
+    """Return the exponential Runge–Kutta integrator."""
+    return ExponentialRungeKutta(equation, rtol, atol, cfl or SSP_CFL)
+
+
 def _symplectic(equation: Equation, rtol: float, atol: float, cfl: float | None) -> Integrator:
     """Return the symplectic integrator."""
     return Symplectic(equation, rtol, atol, cfl or LINEAR_CFL)
@@ -136,6 +142,7 @@ METHODS: dict[str, Make] = {
     "rkl2": _super,
     "implicit": make_implicit,
     "exponential": _exponential,
+    "etd4": _etd,
     "symplectic": _symplectic,
 }
 """Time integration methods by name, for the argument ``method`` of :func:`~solvers.solve`.
@@ -151,6 +158,9 @@ METHODS: dict[str, Make] = {
 - ``"implicit"``: order 4, for stiff terms alone or nonlinear ones, by Newton's iteration with factors of the terms'
   matrices, by GMRES where these do not suffice.
 - ``"exponential"``: exact in time for linear equations, else order 2.
+- ``"etd4"``: order 4, exponential time differencing: exact in time for a stiff term with constant coefficients on
+  equal cells, periodic or with walls, by fast transforms, and explicit in other terms. Their rounding, that of the
+  largest value, grows ahead of a front that moves into an unstable state, for which "ark4" is the method.
 - ``"symplectic"``: order 4, explicit, for ∂ₜq = g(t, p) and ∂ₜp = f(t, q) such as wave equations, where u has
   the rows q and then p. The energy does not drift.
 

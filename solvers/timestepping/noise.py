@@ -56,8 +56,9 @@ class Noise:
     Notes
     -----
     A step is symmetric (Strang): half a step of f by the default method of the equation, to the tolerances of
-    ``solve``, a step of the noise, and half a step of f. Diffusion alone on equal cells, periodic or between walls, is
-    exact in time instead. The noise is advanced by the method of Euler and Maruyama (Itô), or of Heun (Stratonovich).
+    ``solve``, a step of the noise, and half a step of f. Where "etd4" applies, it replaces the default method "ark4":
+    diffusion alone is then exact in time. The noise is advanced by the method of Euler and Maruyama (Itô), or of Heun
+    (Stratonovich).
     Means of functions of u have an error O(dt²) if g is a number, else O(dt).
 
     The noise of a step depends on the seed and on the time of its start. ``solution(t)`` between two steps therefore
@@ -106,21 +107,27 @@ class Noise:
 
     def __call__(self, equation: Equation, rtol: float, atol: float, cfl: float | None) -> Integrator:
         """Return the integrator of du = ``equation`` dt + noise."""
-        method = choose(equation)
-        if method == "ark4" and SemiDiscrete(equation).exact_change(0.0, np.zeros(self.mesh.cells), 1.0) is not None:
-            method = "exponential"
-        return _NoisySteps(self, integrator_of(equation, method, rtol, atol, cfl))
+        return _NoisySteps(self, equation, (rtol, atol, cfl))
 
 
 class _NoisySteps:
-    """Integrator of a stochastic equation, with another integrator of its deterministic part."""
+    """Integrator of a stochastic equation, with another integrator of its deterministic part.
 
-    def __init__(self, noise: Noise, deterministic: Integrator) -> None:
-        self._noise, self._deterministic = noise, deterministic
+    numbers   rtol, atol and cfl of the deterministic part
+    """
+
+    _deterministic: Integrator
+
+    def __init__(self, noise: Noise, equation: Equation, numbers: tuple[float, float, float | None]) -> None:
+        self._noise, self._equation, self._numbers = noise, equation, numbers
 
     def begin(self, state: State) -> None:
-        """Compute the geometry of the noise; raise TypeError for a complex field."""
+        """Compute the geometry of the noise and choose the method; raise TypeError for a complex field."""
         check_real("u0", state.values, "Noise")
+        method = choose(self._equation)
+        if method == "ark4" and SemiDiscrete(self._equation).modes(state.values) is not None:
+            method = "etd4"
+        self._deterministic = integrator_of(self._equation, method, *self._numbers)
         mesh = self._noise.mesh
         self._faces, self._sizes = mesh.face_cells, 1 / np.sqrt(mesh.volumes)
         if self._noise.conservative:

@@ -2,7 +2,6 @@
 
 import numpy as np
 import pytest
-from scipy.linalg import expm
 
 from solvers import Diffusion, Equation, interval, solve
 from solvers.timestepping.runge_kutta.exponential import MAX_DIMENSION, phi1_times
@@ -63,13 +62,3 @@ def test_steps_follow_what_the_space_loses():
     values, vectors = np.linalg.eigh(matrix)
     expected = vectors @ (np.exp(0.02 * values) * (vectors.T @ start))
     assert np.abs(found.u[-1] - expected).max() < 1e-4  # rtol
-
-
-@pytest.mark.parametrize("is_periodic", [True, False])
-def test_waves_make_long_steps_exact(is_periodic):
-    """Two fields, of which one does not diffuse, beside the exponential of the matrix: one step without an error."""
-    mesh = interval(0.0, 1.0, 16, periodic=is_periodic)
-    term, u = Diffusion(mesh, [1.0, 0.0]), np.random.default_rng(0).standard_normal((2, 16))
-    found = solve(Equation(mesh, [term]), u, (0.0, 0.01), method="exponential")
-    exact = np.stack([expm(0.01 * matrix.toarray()) @ row for matrix, row in zip(term.jacobian(2), u, strict=True)])
-    np.testing.assert_allclose(found.u[-1], exact, atol=1e-13)

@@ -2,4 +2,5 @@
 
 from solvers.timestepping.methods import METHODS
 
-GENERAL = [name for name in METHODS if name != "symplectic"]  # which solves ∂ₜq = g(t, p), ∂ₜp = f(t, q)
+SPECIAL = "symplectic", "etd4"  # for ∂ₜq = g(t, p), ∂ₜp = f(t, q), and for a stiff term that is diagonalized
+GENERAL = [name for name in METHODS if name not in SPECIAL]

@@ -11,7 +11,7 @@ from typing import Any
 import numpy as np
 
 from ...mesh.mesh import Floats, Mesh
-from ...terms.linear_solver import ShiftedSolver, factorize
+from ...terms.linear_solver import Axes, ShiftedSolver, Waves, factorize, modes_of
 from ...terms.operators import links_matrix
 from ...terms.source import Source
 from ...terms.stiff_sum import add_rate, has_rate
@@ -55,6 +55,7 @@ class SemiDiscrete:
         self._is_direct = False  # whether the preconditioner has the matrices of all terms
         self.forget_factorization()
         self._linear: list[ShiftedSolver] | None = None
+        self._modes: Waves | Axes | None = None
 
     def forget_factorization(self) -> None:
         """Discard the factorization, so that the next solution does not depend on earlier ones."""
@@ -141,22 +142,28 @@ class SemiDiscrete:
 
         return _gmres(left, right, self.preconditioner(time, right, step), rtol)
 
-    def exact_change(self, time: float, values: Floats, dt: float) -> Floats | None:
-        """Return the change of u = ``values`` in a step of dt, exact in time; None if the equation is not linear.
+    def modes(self, values: Floats) -> Waves | Axes | None:
+        """Return the eigenvectors of the stiff term for fields u = ``values``; None where it is not diagonalized."""
+        stiff: Any = self.equation.stiff
+        mesh = getattr(stiff, "mesh", None)
+        if self._modes is None and isinstance(mesh, Mesh) and hasattr(stiff, "jacobian"):
+            self._modes = modes_of(mesh, stiff.jacobian(values.size // mesh.cells), values.dtype)
+        return self._modes
 
-        The stiff term alone, which is diagonalized, gives dt φ₁(dt L) ∂ₜu with φ₁(z) = (e^z − 1)/z.
+    @property
+    def is_linear(self) -> bool:
+        """Return whether the rate of change is that of a stiff term alone, which does not depend on the time."""
+        return not self.equation.terms and getattr(self.equation.stiff, "is_autonomous", False)
+
+    def change_of_data(self, time: float, later: float, values: Floats) -> Floats | float:
+        """Return the change from ``time`` to ``later`` of the part of the stiff term's rate that does not depend on u.
+
+        ``values`` have the shape of u.
         """
-        solvers, stiff = self._stiff_solvers(values), self.equation.stiff
-        is_linear = not self.equation.terms and getattr(stiff, "is_autonomous", False)
-        if not (is_linear and solvers and all(solver.has_modes for solver in solvers)):
-            return None
-
-        def phi1(values: Floats) -> Floats:
-            z = dt * values
-            return np.divide(np.expm1(z), z, where=z != 0, out=np.ones_like(z))
-
-        rate = dt * self.stiff(time, values)
-        return _by_field(solvers, lambda solver, rows: solver.apply(phi1, rows), rate)
+        if getattr(self.equation.stiff, "is_autonomous", False):
+            return 0.0
+        zeros = np.zeros_like(values)
+        return self.stiff(later, zeros) - self.stiff(time, zeros)
 
     def solve_full(self, time: float, start: Floats, step: float, allowed: float, guess: Floats) -> Floats:
         """Return the implicit stage Y with Y − step·(E + I)(t, Y) = ``start``, by Newton's iteration.

@@ -1,0 +1,125 @@
+"""Exponential Runge–Kutta steps (exponential time differencing) for a stiff term that is diagonalized."""
+
+from __future__ import annotations
+
+import math
+from typing import NamedTuple
+
+import numpy as np
+
+from ...mesh.mesh import Floats
+from ..state import State
+from .error_controlled import ErrorControlled
+
+LAST = 16  # power of the series of φ₃: the remainder is 1/20! for |z| < 1
+
+
+class ExponentialRungeKutta(ErrorControlled):
+    """Exponential Runge–Kutta integrator of order 4 with error control for ∂ₜu = Lu + N(t, u), with diagonalized L.
+
+    With c = (0, ½, ¼, 1, ½) and z = dt L, whose functions multiply the amplitudes of the eigenvectors of L, the stages
+    are ::
+
+        Uᵢ = u + cᵢ φ₁(cᵢz) dt (Lu + N₁) + Σⱼ aᵢⱼ(z) dt (Nⱼ − N₁) ,      Nⱼ = N(t + cⱼ dt, Uⱼ)
+
+    Steps are exact for ∂ₜu = Lu + b and keep steady states. The weights satisfy the conditions of order 4 for stiff L,
+    as those of equation (5.19) of Hochbruck and Ostermann, SIAM J. Numer. Anal. 43 (2005) 1069. The third stage is at ¼
+    instead of ½, so that the weights of order 3 of the error estimate have other nodes in time: N(t) alone has an
+    estimate, too.
+    """
+
+    order = 4
+
+    def begin(self, state: State) -> None:
+        """Compute the eigenvectors of the stiff term; raise ValueError where there are none."""
+        modes = self.problem.modes(state.values)
+        if modes is None:
+            raise ValueError(
+                'method = "etd4": expected a stiff term with constant coefficients, on equal cells in a box or on a'
+                ' circle; "ark4" takes others'
+            )
+        self._modes, self._weights = modes, (math.nan, _weights(modes.values))
+        super().begin(state)
+
+    def attempt(self, state: State, dt: float) -> tuple[Floats, Floats]:
+        problem, modes, time, start = self.problem, self._modes, state.time, state.values
+        if self._weights[0] != dt:
+            self._weights = dt, _weights(dt * modes.values)
+        w, first = self._weights[1], problem.explicit(time, start, dt)
+        rate = modes.transform(dt * (first + problem.stiff(time, start)))
+
+        def values_after(change: Floats) -> Floats:
+            """Return u + change for the amplitudes of a change."""
+            return start + modes.inverse(change).reshape(start.shape)
+
+        def difference(part: float, change: Floats) -> Floats:
+            """Return the amplitudes of dt (N − N₁) after a part of the step, for those of the change of u."""
+            later = time + part * dt
+            rest = problem.explicit(later, values_after(change), dt) - first
+            return modes.transform(dt * (rest + problem.change_of_data(time, later, start)))
+
+        if problem.is_linear:
+            return values_after(w.whole * rate), np.zeros_like(start)
+        half = w.half * rate
+        second = difference(0.5, half)
+        third = difference(0.25, w.quarter * rate + w.third * second)
+        fourth = difference(1.0, w.whole * rate + w.fourth * third)
+        fifth = difference(0.5, half + w.fifth * third + w.fifth_by_fourth * fourth)
+        error = w.of_fifth * (fifth - 4 / 3 * third - 1 / 6 * fourth)
+        end = w.whole * rate + w.of_fourth * fourth + w.of_fifth * fifth
+        return values_after(end), modes.inverse(error).reshape(start.shape)
+
+
+class _Weights(NamedTuple):
+    """Functions of z at the eigenvalues, by which rates enter the stages and the end of a step."""
+
+    quarter: Floats
+    half: Floats
+    whole: Floats
+    third: Floats
+    fourth: Floats
+    fifth: Floats
+    fifth_by_fourth: Floats
+    of_fourth: Floats
+    of_fifth: Floats
+
+
+def _weights(z: Floats) -> _Weights:
+    """Return the weights of a step at z = dt λ for the eigenvalues λ."""
+    quarter = phi(z / 4)
+    half = doubled(z / 4, *quarter)
+    one, two, three = doubled(z / 2, *half)
+    fifth = (4 * half[1] - 4 * half[2] - 8 * three + two) / 3
+    return _Weights(
+        quarter=quarter[0] / 4,
+        half=half[0] / 2,
+        whole=one,
+        third=quarter[1] / 8,
+        fourth=4 * two,
+        fifth=fifth,
+        fifth_by_fourth=(half[1] - fifth) / 4,
+        of_fourth=4 * three - two,
+        of_fifth=4 * two - 8 * three,
+    )
+
+
+def phi(z: Floats) -> tuple[Floats, Floats, Floats]:
+    """Return φ₁, φ₂ and φ₃ at z, where φₖ(z) = Σⱼ zʲ/(j + k)!.
+
+    The power series is used in the unit circle, elsewhere zφₖ₊₁ = φₖ − 1/k!.
+    """
+    is_small = np.abs(z) < 1
+    small, large = np.where(is_small, z, 0.0), np.where(is_small, 1.0, z)
+    series = np.zeros_like(small)
+    for power in range(LAST, -1, -1):
+        series = series * small + 1 / math.factorial(power + 3)
+    one = np.expm1(large) / large
+    two = (one - 1) / large
+    three = np.where(is_small, series, (two - 0.5) / large)
+    two = np.where(is_small, 0.5 + small * series, two)
+    return np.where(is_small, 1 + small * two, one), two, three
+
+
+def doubled(z: Floats, one: Floats, two: Floats, three: Floats) -> tuple[Floats, Floats, Floats]:
+    """Return φ₁, φ₂ and φ₃ at 2z from those at z."""
+    return one + z * one**2 / 2, one**2 / 4 + two / 2, (one * two + two) / 8 + three / 4
