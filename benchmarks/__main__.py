@@ -28,6 +28,7 @@ from benchmarks import (
     table,
     texts,
     tokens,
+    training,
     writing,
 )
 from benchmarks.measure import Figure
@@ -50,6 +51,7 @@ BENCHMARKS: dict[str, Callable[[], Iterable[Figure]]] = {
     "samples": samples.samples,
     "shallow_water": shallow_water.shallow_water,
     "sweep": sweep.sweep,
+    "training": training.training,
     "writing": writing.writing,
     "accuracy": accuracy.accuracy,
     "gpu": gpu.gpu,
@@ -66,6 +68,7 @@ ALONE = {
     "remaining",
     "shallow_water",
     "texts",
+    "training",
 }  # run by name only, since these need a GPU, other packages or minutes
 
 

@@ -588,3 +588,15 @@ def test_shallow_water_converges_to_a_spectral_model(case, order, error):
     if case == "_rossby_wave":
         wave = (mesh.centers[:, 0] + 1j * mesh.centers[:, 1]) ** 4 * mesh.volumes
         assert -1.2 < np.degrees(np.angle((wave @ found[0]) / (wave @ expected)) / 4) < -0.7
+
+
+def test_training_figures(monkeypatch):
+    """The model of PyTorch's layers has as many parameters as the network here, else the benchmark ends."""
+    torch = pytest.importorskip("torch")
+    monkeypatch.setattr(torch, "set_num_threads", lambda count: None)
+    training = load("training")
+    small = ["network.layers=1", "network.dimension=8", "data.most=64"]
+    [figure] = training.training({"small": small})
+    assert figure.value > 0
+    with pytest.raises(ValueError, match=r"numbers of parameters \[\d+, \d+\]: expected two equal ones"):
+        next(training.training({"without": [*small, "network.layer_norm='none'"]}))
