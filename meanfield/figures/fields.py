@@ -69,7 +69,7 @@ def compose_fields(run: Run, figure: Figure | SubFigure) -> None:
             ax.plot(run.sample_times, values)
             ax.set(title=name, xlabel="time")
     if not is_single(figure):
-        heading = f"{run.path.name}: {', '.join(run.fields)} on a {run.manifold}, {run.cells} cells"
+        heading = f"{run.path.name}: {', '.join(run.fields)} ({run.manifold}, {run.cells} cells)"
         set_heading(figure, [heading], rcParams["font.size"])
 
 

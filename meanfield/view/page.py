@@ -107,7 +107,7 @@ def _page_of_solution(run: Run, quiet: bool) -> str:
     _print_notes(run, () if quiet else notes)
     texts = {
         "TITLE": run.path.stem,
-        "FACTS": f"{', '.join(run.fields)} on a {run.manifold}, {run.cells} cells",
+        "FACTS": f"{', '.join(run.fields)} ({run.manifold}, {run.cells} cells)",
         "CASE": str(run.attributes.get("case", "")),
         "HELP": " ".join([KEYS, *(f"{note}." for note in notes)]),
     }

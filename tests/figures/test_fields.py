@@ -85,7 +85,7 @@ def test_a_solution_is_filmed_a_frame_each_snapshot(name, tmp_path):
 def test_the_page_of_a_solution_has_a_picture_of_each_snapshot(name, tmp_path):
     path = written(tmp_path / "run.h5", SPACES[name], ("u", "v"))
     text = view(path, tmp_path / "run.html").read_text(encoding="utf-8")
-    assert f'<p class="facts">u, v on a {SPACES[name].manifold}, {SPACES[name].cells} cells</p>' in text
+    assert f'<p class="facts">u, v ({SPACES[name].manifold}, {SPACES[name].cells} cells)</p>' in text
     held = json.loads(re.search(r'id="run">(.*?)</script>', text, re.DOTALL)[1])
     assert held["timeLabels"] == ["t = 0", "t = 1", "t = 2"]
     assert held["panels"][0]["curves"][0]["values"] == pytest.approx(

@@ -77,6 +77,8 @@ def read_training(path: str | Path) -> Fit:
             names = _require_shapes(file, case, task, Path(path).stat().st_size)
             datasets = {name: dataset_of(file, name)[()] for name in names}
             attributes = {name: str(file.attrs[name]) for name in ("training_case", "stop_reason")}
+            if DIGEST not in file.attrs:
+                raise ValueError(f"it has no attribute {DIGEST!r}")
             if file.attrs[DIGEST] != _digest(attributes, datasets):
                 raise FileError(f"{path}: damaged: its history or weights differ from the written ones")
             fit = begin(case, task)

@@ -497,7 +497,7 @@ def _many_layers(file: h5py.File) -> None:
         (_linked, "is a link to another place"),
         (_large, "more than the file can hold"),
         (_changed, "differ from the written ones"),
-        (_without_digest, "digest"),
+        (_without_digest, "damaged: it has no attribute 'digest'"),
         (_linked_group, "weights is a link to another place"),
         (_linked_moments, "moments is a link to another place"),
         (_long, r"loss has 10000000 rows, its case at most \d+$"),
