@@ -178,11 +178,12 @@ class Case(Section, frozen=True):  # types.py builds the type that a file is con
     def default_diagnostics(self) -> tuple[str, ...]:
         """Return the names of the diagnostics that are recorded unless ``output.diagnostics`` names others.
 
-        Diagnostics of special studies are left out, and sums over all pairs of more than 1000 particles.
+        Diagnostics of special studies are left out, the number of leaders where tokens attend most to themselves, and
+        sums over all pairs of more than 1000 particles.
         """
         many = (self.domain.count or 0) > _MAX_TOKENS_FOR_PAIRS
         found = self.possible_diagnostics.items()
-        return tuple(name for name, entry in found if entry.default and not (many and entry.sums_pairs))
+        return tuple(name for name, entry in found if entry.default(self) and not (many and entry.sums_pairs))
 
     @property
     def tokens_have_radius(self) -> bool:

@@ -21,7 +21,7 @@ of draws (measured for 16 to 100 000 tokens, d = 2 to 384).
 from __future__ import annotations
 
 from functools import lru_cache
-from typing import TYPE_CHECKING, NamedTuple
+from typing import NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
@@ -32,12 +32,10 @@ from meanfield.clusters.parts import between_parts
 from solvers.backends import host_backend
 from solvers.mesh.coordinates import unit_vectors
 from solvers.mesh.mesh import Floats, Integers, Mesh, circle, sphere
+from solvers.mesh.rings import sphere_cells
 from solvers.transforms.exponential import exponential_degree, exponential_multipliers, exponential_spectrum
 from solvers.transforms.harmonics import Harmonics, harmonic_transform
 from solvers.transforms.pairwise import exponential_sums
-
-if TYPE_CHECKING:
-    from scipy.spatial import KDTree
 
 COVER_RADIUS = 0.25  # in scales: tokens this near a representative count at its position
 MIN_TESTED = 15.5  # (Σ m)²/Σ m², the number of tokens of equal masses: each of fewer tokens may be a cluster
@@ -167,18 +165,27 @@ def _merge_by_cells(directions: Floats, masses: Floats, scale: float) -> Cover:
 
     The mean directions represent the tokens. The kernel density is computed by a harmonic transform.
     """
-    mesh, tree, transform, share = _density_estimate(directions.shape[1], scale)
-    cells = tree.query(directions)[1]
+    mesh, transform, share = _density_estimate(directions.shape[1], scale)
+    cells = _cells_of(mesh, directions)
     cell_masses = np.bincount(cells, masses, mesh.cells).astype(float)
     coefficients = transform.analysis(cell_masses)
     density = transform.synthesis(coefficients * (share if mesh.dimension == 1 else share[:, None]))
-    occupied, nearest = np.unique(cells, return_inverse=True)
+    is_occupied = np.zeros(mesh.cells, dtype=bool)
+    is_occupied[cells] = True
+    occupied, nearest = is_occupied.nonzero()[0], is_occupied.cumsum()[cells] - 1
     means = _sums_of_groups(nearest, np.ones(len(nearest)), directions, len(occupied))
     means /= np.linalg.norm(means, axis=1, keepdims=True)
     d, sharp = directions.shape[1], scale**-2
     total = float(cell_masses @ density) * mesh.volume * _mean_kernel(d, sharp)
     random = _may_be_uniform(masses, total - float((masses**2).sum()), d, sharp)
     return Cover(means, np.maximum(density[occupied], 0.0), 1.0 / mesh.volume, nearest, random)
+
+
+def _cells_of(mesh: Mesh, directions: Floats) -> Labels:
+    """Return the cells (n,) of a circle or sphere that contain unit vectors (n, d)."""
+    azimuth = np.arctan2(directions[:, 1], directions[:, 0])
+    polar = np.zeros_like(azimuth) if mesh.dimension == 1 else np.arccos(directions[:, 2].clip(-1.0, 1.0))
+    return sphere_cells(mesh.ring_cells, polar, azimuth)
 
 
 def _sums_of_groups(group: Labels, weights: Floats, values: Floats, count: int) -> Floats:
@@ -190,14 +197,12 @@ def _sums_of_groups(group: Labels, weights: Floats, values: Floats, count: int) 
 
 
 @lru_cache(maxsize=4)
-def _density_estimate(dimension: int, scale: float) -> tuple[Mesh, KDTree, Harmonics, Floats]:
-    """Return objects for kernel densities on the circle or sphere: mesh, tree of its centers, transform, multipliers.
+def _density_estimate(dimension: int, scale: float) -> tuple[Mesh, Harmonics, Floats]:
+    """Return objects for kernel densities on the circle or sphere: mesh, transform, multipliers.
 
     The mesh resolves the width ``scale`` of the kernel. Harmonics of each degree are multiplied by the multipliers of
     the kernel, 1 for degree 0.
     """
-    from scipy.spatial import KDTree
-
     if dimension == 2:
         mesh = circle(int(np.clip(16 * np.pi / scale, 256, 4096)))
     else:
@@ -206,7 +211,7 @@ def _density_estimate(dimension: int, scale: float) -> tuple[Mesh, KDTree, Harmo
     if dimension == 2:
         degree = min(degree, mesh.cells // 2)
     multipliers = exponential_multipliers(dimension, scale**-2, degree + 1)
-    return mesh, KDTree(mesh.centers), harmonic_transform(mesh, degree), multipliers / multipliers[0]
+    return mesh, harmonic_transform(mesh, degree), multipliers / multipliers[0]
 
 
 def _merge_by_leaders(directions: Floats, masses: Floats, scale: float, max_tokens: int) -> Cover:

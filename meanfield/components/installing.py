@@ -11,7 +11,7 @@ import numpy as np
 from meanfield.case.errors import CaseError, refusal
 from meanfield.components.component import LOADED, Component
 from meanfield.components.in_case import parameters_of, section_of
-from meanfield.diagnostics.table import LENGTHS, Diagnostic, Table
+from meanfield.diagnostics.table import LENGTHS, Diagnostic, Table, only_if_named
 from meanfield.domains.atoms.diagnostics import DIAGNOSTICS as AT_ATOMS
 from meanfield.domains.common.given_density import GIVEN_DENSITIES, InitialMesh, normalize_density
 from meanfield.domains.common.model_of_case import FIELDS, REACTIONS
@@ -157,9 +157,8 @@ def _diagnostic(component: Component) -> None:
 
     _check_dimensions(component)
     LENGTHS.update(component.dimensions)
-    entry = Diagnostic(
-        of_sample, " ".join(component.dimensions), words, lambda case: ("diagnostic", name) in LOADED, default=False
-    )
+    dimensions = " ".join(component.dimensions)
+    entry = Diagnostic(of_sample, dimensions, words, lambda case: ("diagnostic", name) in LOADED, only_if_named)
     for table in _tables():
         table[name] = entry
     AT_ATOMS[name] = lambda sample: measured(sample.atoms.positions, sample.atoms.masses)

@@ -30,7 +30,7 @@ class Diagnostic(NamedTuple):
     dimensions   names of the axes of the value, separated by blanks; lengths are given by the domain or by LENGTHS
     long_name    description of the quantity in the file, for people
     possible     case → whether the quantity can be recorded
-    default      whether the quantity is recorded if the case names no diagnostics
+    default      case → whether the quantity is recorded if the case names no diagnostics
     sums_pairs   whether the cost is proportional to the number of pairs of tokens
     attributes   attributes of the dataset in the file, for programs
     """
@@ -39,9 +39,14 @@ class Diagnostic(NamedTuple):
     dimensions: str
     long_name: str
     possible: Callable[[Case], bool] = lambda case: True
-    default: bool = True
+    default: Callable[[Case], bool] = lambda case: True
     sums_pairs: bool = False
     attributes: Attributes = ()
+
+
+def only_if_named(case: Case) -> bool:
+    """Return False: the default of a quantity that is recorded only if the case names it."""
+    return False
 
 
 Table = dict[str, Diagnostic]

@@ -18,12 +18,13 @@ from meanfield.clusters.parts import between_parts
 from meanfield.diagnostics import unbounded
 from meanfield.diagnostics.clusters import cluster_center, cluster_mass, clusters, pairs, pairs_close
 from meanfield.diagnostics.overflow import OVERFLOW
-from meanfield.diagnostics.table import LENGTHS, Diagnostic, Diagnostics, Table, energy_entry, has_energy
+from meanfield.diagnostics.table import LENGTHS, Diagnostic, Diagnostics, Table, energy_entry, has_energy, only_if_named
 from meanfield.domains.particles.sequence import SequenceDiffusion
 from meanfield.domains.particles.systems import system_of
 from meanfield.domains.particles.velocity import ParticleVelocity, steepest_of
 from meanfield.model import functionals
 from meanfield.model.heads import apply_factor
+from meanfield.model.layer_norm import LAYER_NORMS
 from solvers.mesh.coordinates import unit_vectors
 from solvers.mesh.mesh import Floats
 
@@ -193,6 +194,15 @@ def _has_angles(case: Case) -> bool:
     return case.domain.d > 1
 
 
+def _may_attend_to_others(case: Case) -> bool:
+    """Return whether tokens of a case may attend most to the position of another token.
+
+    With Q = qI, K = kI and qk > 0 each token attends most to its own position if the positions are unit vectors.
+    """
+    attends_to_itself = case.attention.is_scalar and case.attention.scales > 0
+    return not attends_to_itself or LAYER_NORMS[case.stabilizers.layer_norm].sees_positions
+
+
 def diagnostics_particles(
     names: Sequence[str],
     velocity: ParticleVelocity | Callable[[float], ParticleVelocity],
@@ -253,7 +263,12 @@ DIAGNOSTICS: Table = {
         clusters, "", "number of clusters of directions by angular single linkage and persistence", _has_angles
     ),
     "modes": Diagnostic(
-        modes, "", "number of modes of the kernel density of directions", _has_angles, default=False, sums_pairs=True
+        modes,
+        "",
+        "number of modes of the kernel density of directions",
+        _has_angles,
+        default=only_if_named,
+        sums_pairs=True,
     ),
     "cluster_mass": Diagnostic(cluster_mass, "cluster", "mass of each cluster, heaviest first", _has_angles),
     "cluster_center": Diagnostic(cluster_center, "cluster d", "center of each cluster", _has_angles),
@@ -268,9 +283,10 @@ DIAGNOSTICS: Table = {
         "",
         "number of tokens that some token attends to most",
         lambda case: case.attention.pattern is None,
+        _may_attend_to_others,
         sums_pairs=True,
     ),
-    "position": Diagnostic(position, "token d", "positions of the tokens", default=False),
+    "position": Diagnostic(position, "token d", "positions of the tokens", default=only_if_named),
     "drift": Diagnostic(drift, "", "1 - mean cosine of a token with its start", lambda case: case.sequence is not None),
     "roughness": Diagnostic(
         roughness,

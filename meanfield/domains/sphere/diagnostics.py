@@ -23,6 +23,7 @@ from meanfield.diagnostics.table import (
     energy_entry,
     has_energy,
     heaviest_of_rows,
+    only_if_named,
 )
 from meanfield.domains.sphere.causal import CausalVelocity
 from meanfield.equation import Velocity
@@ -320,9 +321,9 @@ DIAGNOSTICS: Table = {
         "label cell",
         "density of each label",
         lambda case: case.attention.mask == "causal",
-        default=False,
+        default=only_if_named,
     ),
     "entropy_rate": Diagnostic(
-        entropy_rate, "", "rate of the entropy by attention", lambda case: case.is_gradient_flow, default=False
+        entropy_rate, "", "rate of the entropy by attention", lambda case: case.is_gradient_flow, default=only_if_named
     ),
 }

@@ -3,6 +3,7 @@
 import numpy as np
 import pytest
 
+import meanfield as mf
 from meanfield.clusters.pairs import EDGES
 from meanfield.domains.particles import diagnostics
 from meanfield.domains.particles.diagnostics import DIAGNOSTICS, ParticleSample, diagnostics_particles
@@ -10,6 +11,7 @@ from meanfield.domains.particles.initial import tokens_equiangular, tokens_unifo
 from meanfield.domains.particles.velocity import ParticleVelocity
 from meanfield.model.heads import Head
 from meanfield.model.layer_norm import LayerNorm
+from meanfield.simulation import set_up
 
 NAMES = tuple(name for name in DIAGNOSTICS if name not in ("drift", "roughness"))  # available only for a sequence
 
@@ -174,6 +176,26 @@ def test_leaders_are_the_nonzero_columns_of_the_hardmax_attention_matrix(pairs, 
     assert len(set(rows)) == 30
     merged = np.repeat(points[:3], 10, axis=0)
     assert DIAGNOSTICS["leaders"][0](ParticleSample(ParticleVelocity(4.0), 0.0, merged, masses)) == 3
+
+
+@pytest.mark.parametrize(
+    "changes",
+    [
+        {},
+        {"beta": 0},
+        {"query": (-np.eye(3)).tolist()},
+        {"key": np.diag([1.0, 2, 4]).tolist()},
+        {"layer_norm": "none"},
+        {"layer_norm": "pre"},
+    ],
+    ids=str,
+)
+def test_leaders_are_a_default_where_tokens_may_attend_most_to_others(changes):
+    """Otherwise there are as many leaders as tokens, whatever their directions."""
+    case = mf.load_case("tokens_pair", {"initial": "uniform", "dimension": 3, "count": 30, **changes})
+    points = tokens_uniform(30, 3, 1) * np.linspace(1, 2, 30)[:, None]
+    count = set_up(case).diagnostics(["leaders"], None)(0.0, points)["leaders"]
+    assert (count < 30) == ("leaders" in case.output.diagnostics)
 
 
 TURN = np.array([[0.0, 1.0, 0.0], [-1.0, 0.0, 0.0], [0.0, 0.0, 1.0]])
