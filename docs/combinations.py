@@ -34,7 +34,7 @@ def page(domains: Mapping[str, type[Domain]] = DOMAINS) -> str:
     ]
     words = [[cell if isinstance(cell, str) else "yes" if cell else "–" for cell in row] for row in rows]
     options = table(["", *(f"`{name}`" for name in domains)], words)
-    exclusions = table(["option", "not together with", "expected value of the key"], EXCLUSIONS)
+    exclusions = table(["option", "not together with", "expected value of the key of the first option"], EXCLUSIONS)
     between = "Where a domain supports both options of a row, the first excludes the second:"
     return f"{HEAD}\n{options}\n\n{between}\n\n{exclusions}\n"
 
