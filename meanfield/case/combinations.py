@@ -130,7 +130,7 @@ EXCLUSIONS: tuple[tuple[str, str, str], ...] = (  # (rejected option, option bes
     (
         "windowed",
         "query or key matrices",
-        "another kernel, or query and key that are multiples of the identity: the window limits the angle between x and y",
+        "another kernel, or query and key that are multiples of the identity: the window limits the angle of x and y",
     ),
     ("rescaled", "file", "false with attention.file: each layer would have its own time scale"),
     ("causal mask", "sinkhorn", '"none" with sinkhorn, which normalizes rows and columns'),

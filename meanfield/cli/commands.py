@@ -197,7 +197,7 @@ def escape(options: argparse.Namespace) -> int:
 
         print(plot_escape(found, options.output))
     if found.interrupted:
-        raise Interrupted("interrupted; the numbers are those of the systems that were simulated")
+        raise Interrupted("interrupted; the numbers are those of the completed simulations")
     return 0
 
 

@@ -366,5 +366,5 @@ def report_of(found: Escape) -> str:
             f"after division by the predicted prefactor: {found.corrected_slope}, barrier {found.barrier:.5f}",
         ]
     if found.interrupted:
-        lines += ["", "interrupted: the table has the systems that were simulated"]
+        lines += ["", "interrupted: the table has the completed simulations"]
     return "\n".join(lines)
