@@ -2,16 +2,20 @@
 
 from __future__ import annotations
 
+import html
 import sys
 import threading
 import time as clock
 from collections.abc import Iterator
 from contextlib import contextmanager
-from typing import Protocol, Self
+from typing import TYPE_CHECKING, NoReturn, Protocol, Self
 
 from meanfield.runtime.messages import on_terminal, print_message
 from meanfield.runtime.remaining import RemainingTime
 from solvers.timestepping.state import State
+
+if TYPE_CHECKING:
+    from tqdm import tqdm
 
 LOG_EVERY = 10.0  # seconds between lines where there is no terminal
 BAR_EVERY = 0.1
@@ -55,8 +59,8 @@ class SupportsWrite(Protocol):
 class CellOutput:
     """Stream whose text is one output of the cell of a notebook, which is replaced when the text changes.
 
-    A carriage return discards the line before it, as on a terminal. A notebook that is stored or exported holds the
-    last text alone; on standard output it would hold each state of a progress bar.
+    A carriage return discards the line before it, as on a terminal. A notebook that is stored or exported has no text
+    after ``erase``; on standard output it would hold each state of a progress bar.
     """
 
     encoding = "utf-8"  # so that a bar is drawn by block elements
@@ -65,7 +69,7 @@ class CellOutput:
         from IPython.display import display
 
         self._lines = [""]
-        self._handle = display({"text/plain": ""}, raw=True, display_id=True)  # type: ignore[no-untyped-call, unused-ignore]
+        self._handle = display(_as_output(""), raw=True, display_id=True)  # type: ignore[no-untyped-call, unused-ignore]
 
     def write(self, text: str) -> None:
         """Append a text, in which a carriage return discards the line before it."""
@@ -77,7 +81,24 @@ class CellOutput:
 
     def flush(self) -> None:
         """Show the text in the cell."""
-        self._handle.update({"text/plain": "\n".join(self._lines).rstrip()}, raw=True)
+        self._handle.update(_as_output("\n".join(self._lines).rstrip()), raw=True)
+
+    def erase(self) -> None:
+        """Remove the text from the cell."""
+        self._lines = [""]
+        self.flush()
+
+
+def _as_output(text: str) -> dict[str, str]:
+    """Return a text as an output of a notebook, by format; the site draws an empty text in HTML as nothing."""
+    return {"text/plain": text, "text/html": f"<pre>{html.escape(text)}</pre>" if text else ""}
+
+
+def close_bar(bar: tqdm[NoReturn], stream: SupportsWrite) -> None:
+    """Close a progress bar on a stream of :func:`bar_stream`, and erase it in a notebook."""
+    bar.close()
+    if isinstance(stream, CellOutput):
+        stream.erase()
 
 
 class CountedProgress:
@@ -188,7 +209,7 @@ class Progress:
 
     def __exit__(self, *error: object) -> None:
         if self._terminal:
-            self._bar.close()
+            close_bar(self._bar, self._stream)
 
 
 def _as_clock(seconds: float) -> str:

@@ -7,7 +7,7 @@ from collections.abc import Mapping
 from typing import Self
 
 from meanfield.runtime.messages import print_message
-from meanfield.runtime.progress import LOG_EVERY, bar_stream, has_bar
+from meanfield.runtime.progress import LOG_EVERY, bar_stream, close_bar, has_bar
 from meanfield.sweeping.point import FAILED, PointResult
 
 
@@ -21,7 +21,8 @@ class SweepProgress:
         if self._terminal:
             from tqdm import tqdm
 
-            options = {"unit": " points", "dynamic_ncols": True, "file": bar_stream()}
+            self._stream = bar_stream()
+            options = {"unit": " points", "dynamic_ncols": True, "file": self._stream}
             self._bar = tqdm(total=points, initial=done, desc=title, **options)
 
     def update(self, results: Mapping[int, PointResult]) -> None:
@@ -47,4 +48,4 @@ class SweepProgress:
 
     def __exit__(self, *error: object) -> None:
         if self._terminal:
-            self._bar.close()
+            close_bar(self._bar, self._stream)

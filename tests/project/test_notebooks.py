@@ -14,7 +14,6 @@ from support.needs import need_module
 DOCS = Path(__file__).parents[2] / "docs"
 NOTEBOOKS = sorted(DOCS.glob("*.ipynb"))
 STORED = DOCS / "trained_transformer.ipynb"
-RUNS = {"simulate", "run", "resume", "sweep", "read"}  # functions that draw a bar in a notebook
 
 
 def cells_of(path):
@@ -23,18 +22,9 @@ def cells_of(path):
     return [cell for cell in notebook["cells"] if cell["cell_type"] == "code"]
 
 
-def called(code):
-    """Return the names of the functions of meanfield that a cell calls."""
-    calls = [node.func for node in ast.walk(ast.parse(code)) if isinstance(node, ast.Call)]
-    return {call.attr for call in calls if isinstance(call, ast.Attribute) and ast.unparse(call).startswith("mf.")}
-
-
 @pytest.mark.parametrize("path", NOTEBOOKS, ids=lambda path: path.stem)
-def test_notebook_is_a_page_without_bars(path):
+def test_notebook_is_a_page(path):
     assert re.search(rf"^{path.stem}$", (DOCS / "index.md").read_text("utf-8"), re.MULTILINE)
-    for cell in cells_of(path):
-        if called("".join(cell["source"])) & RUNS:
-            assert cell["metadata"].get("tags") == ["remove-stdout"], "".join(cell["source"])
 
 
 @pytest.mark.parametrize("path", [path for path in NOTEBOOKS if path != STORED], ids=lambda path: path.stem)
@@ -61,9 +51,7 @@ def executed(code, names):
 
 def text_of(cell):
     """Return the stored texts that the page shows of a cell: the printed lines, or the last expression; no figure."""
-    hidden = {"stream"} if cell["metadata"].get("tags") == ["remove-stdout"] else set()
-    shown = [output for output in cell["outputs"] if output["output_type"] not in hidden]
-    outputs = [output for output in shown if "image/png" not in output.get("data", {})]
+    outputs = [output for output in cell["outputs"] if "image/png" not in output.get("data", {})]
     texts = [output.get("text") or output["data"]["text/plain"] for output in outputs]
     return "".join(line for text in texts for line in text)
 
