@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+from collections.abc import Iterator
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -11,7 +12,9 @@ from solvers.io.replacing import replacement
 from solvers.io.writing import disk_errors
 
 if TYPE_CHECKING:
+    from matplotlib.artist import Artist
     from matplotlib.figure import Figure
+    from matplotlib.text import Text
 
 SUFFIXES = {".png": "Software", ".pdf": "Creator", ".svg": "Creator"}  # metadata key of the program
 PROGRAM = "meanfield figure"
@@ -52,12 +55,19 @@ def save(figure: Figure, target: Path, dpi: int = DPI) -> Path:
 
 def texts(figure: Figure) -> list[str]:
     """Return the visible texts of a figure without the numbers at the ticks of its axes."""
-    from matplotlib.axis import Tick
+    shown = [text for text in _texts_of(figure) if text.get_visible()]
+    return [text.get_text() for text in shown if text.get_text()]
+
+
+def _texts_of(artist: Artist) -> Iterator[Text]:
+    """Yield the texts in the parts of an artist, as its ``findobj`` does, but without those of ticks."""
+    from matplotlib.axis import Axis
     from matplotlib.text import Text
 
-    numbers = {label for tick in figure.findobj(Tick) for label in (tick.label1, tick.label2)}
-    shown = [text for text in figure.findobj(Text) if text not in numbers and text.get_visible()]
-    return [text.get_text() for text in shown if text.get_text()]
+    for part in [artist.label, artist.get_offset_text()] if isinstance(artist, Axis) else artist.get_children():
+        yield from _texts_of(part)
+    if isinstance(artist, Text):
+        yield artist
 
 
 def _is_drawn_here(figure: Path) -> bool:

@@ -37,7 +37,7 @@ title = "Six"
 "attention.beta" = [2.0, 4.0, 9.0]
 "initial.seed" = {seeds = 2}
 """
-SLOW = '[set]\n"time.end" = 10.0\n"time.cfl" = 0.04\n'  # each point takes a good part of a second
+SLOW = '[set]\n"time.end" = 2.0\n"time.cfl" = 0.04\n'  # a point takes a hundred steps or more
 
 
 def write(path: Path, *parts: str) -> Path:

@@ -89,7 +89,7 @@ def test_workers_and_the_sweep_killed(slow: Path, tmp_path: Path, monkeypatch: p
 def test_workers_do_not_outlive_a_sweep_that_is_killed(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """The points would take minutes; the workers' folders are removed."""
     monkeypatch.setenv("TMPDIR", str(tmp_path))
-    file = write(tmp_path / "long.toml", SIX, SLOW.replace("10.0", "1e5"), SNAPSHOTS, CASE)
+    file = write(tmp_path / "long.toml", SIX, SLOW.replace("2.0", "1e5"), SNAPSHOTS, CASE)
     process = start(file, tmp_path / "long.h5", 1)
     while not list(tmp_path.glob("meanfield-*/run.h5")):
         assert process.poll() is None

@@ -131,10 +131,10 @@ def test_order_ends_at_the_fold_that_the_sweep_says() -> None:
 
 @pytest.mark.slow
 def test_two_states_at_the_same_noise(tmp_path: Path) -> None:
-    """A uniform start stays uniform between κ# and the fold, and a cluster stays a cluster; to t = 20 of 60."""
+    """A uniform start stays uniform between κ# and the fold, and a cluster stays a cluster; to t = 14 of 60."""
     noise = 2.5
     assert critical_noise(2, 4.0, "unnormalized") < noise
-    changes = ("{from = 2.25, to = 2.7, count = 10}", f"[{noise}]"), ("end = 60.0", "end = 20.0")
+    changes = ("{from = 2.25, to = 2.7, count = 10}", f"[{noise}]"), ("end = 60.0", "end = 14.0")
     _, results = solved("hysteresis", tmp_path, *changes)
     lengths, expected = results["centroid_length"], steady_length(4.0, noise)
     print(f"lengths {lengths}, steady state {expected:.4f}")

@@ -105,11 +105,14 @@ def train_and_perturb(case: TrainingCase) -> tuple[Floats, int]:
 
     try:
         fit = train(begin(case, task_of(case)), after_epoch=after_epoch)
-        epoch, network = reached[0] if reached else (0, fit.network)
         test = fit.task.test
         examples = Examples(test.inputs[:EXAMPLES].double(), test.labels[:EXAMPLES])
         within = range_of(torch.cat([test.inputs, fit.task.train.inputs]))
-        return np.array([accuracies(one, examples, within) for one in (network, fit.network)]), epoch
+        last = accuracies(fit.network, examples, within)
+        if not reached:
+            return np.array([last, last]), 0
+        [(epoch, network)] = reached
+        return np.array([accuracies(network, examples, within), last]), epoch
     finally:
         torch.set_num_threads(threads)
 

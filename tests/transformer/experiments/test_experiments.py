@@ -84,7 +84,7 @@ from solvers.io.repair import FileError  # noqa: E402
 
 SMALL = [
     "network.dimension=8", "network.heads=2", "network.layers=2", "network.width=8", "data.kind=stripes",
-    "data.tokens=rows", "training.epochs=1",
+    "data.tokens=rows", "data.most=200", "training.epochs=1",
 ]  # fmt: skip
 KINDS = ("transformer", "pde")
 
