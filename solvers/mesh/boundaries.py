@@ -16,7 +16,8 @@ from ..backends import backend_for
 from .checks import check_call, check_number, check_reals, ignores_time
 from .mesh import Floats, Integers, Mesh
 
-Data = float | Floats | Callable[[float, Floats], Any]
+REAL, COMPLEX = "fiub", "fiubc"  # kinds of numbers in NumPy's letters
+Data = complex | Floats | Callable[[float, Floats], Any]
 
 
 @dataclass(frozen=True)
@@ -83,15 +84,16 @@ class Value:
 
     Parameters
     ----------
-    g : float, array or function (t, x) -> float or array
+    g : float, complex, array or function (t, x) -> float, complex or array
         Value of u: a number, an array (n,) over the faces of the part, or a function of the time and the face
-        centers (n, d). For several fields an array may also be (fields,) or (fields, n).
+        centers (n, d). For several fields an array may also be (fields,) or (fields, n). Complex numbers make the
+        fields of a :class:`~solvers.Diffusion` complex; with a function of complex numbers u0 must be complex.
 
     Raises
     ------
     TypeError
         If g is neither a number, an array of numbers, nor a function of two arguments. Terms also raise it for
-        functions that return no real numbers.
+        functions that return no numbers, and for complex data where they need real numbers.
     ValueError
         If g holds masked numbers. Terms also raise it for data
         of another shape, and for data that are not finite.
@@ -159,7 +161,7 @@ class Robin:
     ------
     TypeError
         If a or b is no number, or g neither a number, an array of numbers, nor a function of two arguments. Terms also
-        raise it for functions that return no real numbers.
+        raise it for functions that return no numbers.
     ValueError
         If g holds masked numbers, or unless a and b are finite, ≥ 0 and not both 0. Terms also raise it for data
         of another shape, and for data that are not finite.
@@ -193,7 +195,7 @@ def _check_data(condition: Value | Flux | Robin) -> None:
     if callable(g):
         check_call(name, g, "t, x")
     else:
-        check_reals(name, g, "a number, or a function of (t, x)")
+        check_reals(name, g, "a number, or a function of (t, x)", COMPLEX)
 
 
 Condition = Wall | Periodic | Outflow | Value | Flux | Robin
@@ -210,6 +212,7 @@ class Part:
     normals        (n, d) outward unit normals
     areas          (n,) areas of the faces
     distances      (n,) distance from the cell center to the face along the normal
+    kinds          kinds of numbers that data may have, REAL or COMPLEX
     """
 
     tag: str
@@ -221,6 +224,12 @@ class Part:
     normals: Floats
     areas: Floats
     distances: Floats
+    kinds: str = REAL
+
+    @property
+    def is_complex(self) -> bool:
+        """Return whether the condition has complex numbers as data; False for functions."""
+        return np.iscomplexobj(getattr(self.condition, "g", 0.0))
 
     @property
     def is_constant(self) -> bool:
@@ -231,12 +240,12 @@ class Part:
     def data(self, time: float, fields: int = 0) -> Floats:
         """Return the data g of the boundary condition on the n faces at a time: (n,), or (fields, n) for fields > 0.
 
-        Raises TypeError for data that are not real numbers, ValueError for another shape or data that are not finite.
+        Raises TypeError for data of other ``kinds``, ValueError for another shape or data that are not finite.
         """
         g = self.condition.g  # type: ignore[union-attr]
         found = g(time, self.points) if callable(g) else g
-        check_reals(f"boundaries[{self.tag!r}]", found)
-        given = np.asarray(found, dtype=self.areas.dtype)
+        self.check_numbers(found)
+        given = np.asarray(found, dtype=np.complex128 if np.iscomplexobj(found) else self.areas.dtype)
         faces = len(self.areas)
         if fields and given.shape == (fields,):
             given = given[:, None]  # one number per field
@@ -248,6 +257,10 @@ class Part:
             raise ValueError(f"boundaries[{self.tag!r}] at time {time:.6g}: expected finite numbers")
         data: Floats = backend_for(self.areas).to_device(np.broadcast_to(given, shape).copy())
         return data
+
+    def check_numbers(self, data: Any) -> None:
+        """Raise TypeError for data that are no numbers of the accepted kinds."""
+        check_reals(f"boundaries[{self.tag!r}]", data, "real numbers" if self.kinds == REAL else "numbers", self.kinds)
 
 
 def all_boundary_parts(mesh: Mesh, boundaries: Boundaries | None, allowed: tuple[type, ...]) -> tuple[Part, ...]:
@@ -261,11 +274,14 @@ def all_boundary_parts(mesh: Mesh, boundaries: Boundaries | None, allowed: tuple
     return parts + tuple(_part(mesh, tag, Wall(), mesh.boundary_faces[tag]) for tag in walls)
 
 
-def boundary_parts(mesh: Mesh, boundaries: Boundaries | None, allowed: tuple[type, ...]) -> tuple[Part, ...]:
+def boundary_parts(
+    mesh: Mesh, boundaries: Boundaries | None, allowed: tuple[type, ...], kinds: str = REAL
+) -> tuple[Part, ...]:
     """Return those parts of a mesh's boundary whose condition is neither a wall nor periodic.
 
     boundaries   tag of a part → its condition
     allowed      accepted types of conditions, besides walls and periodic ones
+    kinds        accepted kinds of numbers as data, REAL or COMPLEX
     Raises ValueError for an unknown part, TypeError for a condition that is not allowed.
     """
     parts = []
@@ -287,11 +303,13 @@ def boundary_parts(mesh: Mesh, boundaries: Boundaries | None, allowed: tuple[typ
             )
             raise ValueError(f"boundaries[{tag!r}] = {condition!r}: expected {expected}")
         if not isinstance(condition, (Wall, Periodic)):
-            parts.append(_part(mesh, tag, condition, faces))
+            parts.append(_part(mesh, tag, condition, faces, kinds))
+            if isinstance(condition, (Value, Flux, Robin)) and not callable(condition.g):
+                parts[-1].check_numbers(condition.g)
     return tuple(parts)
 
 
-def _part(mesh: Mesh, tag: str, condition: Condition, faces: Integers) -> Part:
+def _part(mesh: Mesh, tag: str, condition: Condition, faces: Integers, kinds: str = REAL) -> Part:
     """Return the part ``tag`` of a mesh's boundary: its condition and the geometry of its faces."""
     host = mesh.on_host
     cells = host.face_cells[faces, 0]
@@ -307,4 +325,4 @@ def _part(mesh: Mesh, tag: str, condition: Condition, faces: Integers) -> Part:
     to_device, number = mesh.backend.to_device, mesh.volumes.dtype
     normals, areas, away = (to_device(each.astype(number)) for each in (normals, areas, np.maximum(away, min_distance)))
     faces, cells, sides = (to_device(each) for each in (faces, cells, sides))
-    return Part(tag, condition, faces, cells, sides, points, normals, areas, away)
+    return Part(tag, condition, faces, cells, sides, points, normals, areas, away, kinds)

@@ -10,7 +10,7 @@ import numpy as np
 
 from ..backends import backend_for
 from ..mesh.arguments import check_count
-from ..mesh.boundaries import Boundaries, Flux, Outflow, Part, Robin, Value, boundary_parts
+from ..mesh.boundaries import COMPLEX, Boundaries, Flux, Outflow, Part, Robin, Value, boundary_parts
 from ..mesh.checks import (
     check_array,
     check_call,
@@ -117,11 +117,11 @@ class Diffusion:
         each = [_coefficient_at_centers(mesh, one) for one in (D if isinstance(D, (list, tuple)) else [D])]
         for coefficient in each:
             _check_coefficient(mesh, coefficient)
-        self.is_complex = any(map(is_complex_number, each))
-        if self.is_complex and nonnegative:
+        if nonnegative and any(map(is_complex_number, each)):
             raise ValueError("nonnegative = True: expected a real diffusion coefficient")
         self.mesh, self.nonnegative, self._seen = mesh, nonnegative, False
-        self._parts = boundary_parts(mesh, boundaries, CONDITIONS)
+        self._parts = boundary_parts(mesh, boundaries, CONDITIONS, COMPLEX)
+        self.is_complex = any(map(is_complex_number, each)) or any(part.is_complex for part in self._parts)
         self.is_autonomous = all(part.is_constant for part in self._parts)
         self._each, self._by_field = each, len(each) if isinstance(D, (list, tuple)) else 0
         self._operators = [_operator(mesh, one, self._parts, nonnegative) for one in each]
@@ -332,6 +332,8 @@ class Diffusion:
             rate *= operator.coefficient
         source = self._source(field, time, fields)
         if source is not None:
+            if source.dtype.kind == "c" != values.dtype.kind:
+                raise TypeError("boundaries return complex numbers for a real field: expected a complex u0")
             rate += source
         return rate
 

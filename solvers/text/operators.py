@@ -9,10 +9,11 @@ from typing import Any
 
 import numpy as np
 
-from ..mesh.boundaries import Flux, Part, Robin, Value, boundary_parts
+from ..mesh.boundaries import COMPLEX, Flux, Part, Robin, Value, boundary_parts
 from ..mesh.calculus import least_squares_weights, tangent_planes
 from ..mesh.mesh import Floats, Mesh
-from ..terms.diffusion import Diffusion
+from ..terms.diffusion import CONDITIONS, Diffusion
+from ..terms.operators import add_at, diffusion_source
 
 Boundaries = Mapping[str, Any]
 Affine = tuple[Any, Callable[[float], float | Floats]]  # matrix M (cells, cells) and source s(t) of M u + s(t)
@@ -55,12 +56,13 @@ class Operators:
         if not (boundaries := self.boundaries.get(field)):
             return self.laplacian, _no_source
         diffusion = Diffusion(self.mesh, 1.0, boundaries=boundaries)
-        return diffusion.jacobian(1)[0], _RateOfData(diffusion)
+        return diffusion.jacobian(1)[0], _RateOfData(self.mesh, boundaries)
 
     def inflow_of(self, field: str) -> Affine:
         """Return the part of Δu by fluxes through the boundary, from the conditions of a field."""
-        through = self._two_point(self.boundaries.get(field, {}))
-        return through.jacobian(1)[0] - self.two_point_laplacian, _RateOfData(through)
+        boundaries = self.boundaries.get(field, {})
+        through = self._two_point(boundaries).jacobian(1)[0] - self.two_point_laplacian
+        return through, _RateOfData(self.mesh, boundaries)
 
     @cached_property
     def gradient(self) -> list[Any]:
@@ -107,12 +109,12 @@ class Operators:
         for weight in weights.T:
             entries = np.append(weight[inner], -weight[inner])
             matrix, data = coo_array((entries, (rows, columns)), shape).tocsr(), []
-            for part in boundary_parts(mesh, boundaries, (Value, Flux, Robin)):
+            for part in boundary_parts(mesh, boundaries, (Value, Flux, Robin), COMPLEX):
                 a, b = _robin(part)
                 share = weight[place[part.sides]] * 2 * part.distances / (a * part.distances + b)
                 matrix = matrix - coo_array((a * share, (part.cells, part.cells)), shape).tocsr()
                 data.append((part, share))
-            found.append((matrix, _Data(mesh.cells, tuple(data)) if data else _no_source))
+            found.append((matrix, _Data(mesh, tuple(data)) if data else _no_source))
         return found
 
     @cached_property
@@ -150,27 +152,30 @@ def _no_source(time: float) -> float:
 
 @dataclass(frozen=True, eq=False)
 class _RateOfData:
-    """Rate of change (cells,) by the data of the boundary of a diffusion term, as a function of the time."""
+    """Rate of change (cells,) of a field u with ∂ₜu = Δu by the data of the boundary, as a function of the time."""
 
-    diffusion: Diffusion
+    mesh: Mesh
+    boundaries: Boundaries
 
-    def __call__(self, time: float) -> Floats:
-        zero = np.zeros(self.diffusion.mesh.cells)
-        self.diffusion.prepare(time, zero)
-        rate = np.zeros_like(zero)
-        self.diffusion.rate(0.0, rate)
-        return rate
+    def __call__(self, time: float) -> float | Floats:
+        rate = diffusion_source(self.mesh, 1.0, self._parts, time)
+        return 0.0 if rate is None else rate
+
+    @cached_property
+    def _parts(self) -> tuple[Part, ...]:
+        """Return the parts of the boundary with conditions other than walls."""
+        return boundary_parts(self.mesh, self.boundaries, CONDITIONS, COMPLEX)
 
 
 @dataclass(frozen=True, eq=False)
 class _Data:
     """Sums (cells,) of the data of parts of the boundary with weights (faces of the part,)."""
 
-    cells: int
+    mesh: Mesh
     parts: tuple[tuple[Part, Floats], ...]
 
     def __call__(self, time: float) -> Floats:
-        sums = np.zeros(self.cells)
+        sums = np.zeros(self.mesh.cells)
         for part, weights in self.parts:
-            np.add.at(sums, part.cells, weights * part.data(time))
+            sums = add_at(self.mesh, sums, part.cells, weights * part.data(time))
         return sums

@@ -36,10 +36,12 @@ class Sums:
 
     @cached_property
     def is_complex(self) -> bool:
-        """Return whether a number or a parameter in the expressions is complex."""
-        nodes = [node for parts in self.parts for _, part in parts for node in ast.walk(part)]
-        numbers = [node.value for node in nodes if isinstance(node, ast.Constant)]
-        return any(map(np.iscomplexobj, [*numbers, *self.evaluator.parameters.values()]))
+        """Return whether a number in the expressions, a parameter or a number of the boundary data is complex."""
+        conditions = [each for by_part in self.evaluator.operators.boundaries.values() for each in by_part.values()]
+        data = [getattr(condition, "g", 0.0) for condition in conditions]
+        trees = [part for parts in self.parts for _, part in parts] + [g.tree for g in data if hasattr(g, "tree")]
+        numbers = [node.value for tree in trees for node in ast.walk(tree) if isinstance(node, ast.Constant)]
+        return any(map(np.iscomplexobj, [*numbers, *data, *self.evaluator.parameters.values()]))
 
     def __call__(self, time: float, rows: Floats) -> Floats:
         """Return the sums (fields, cells) at fields (fields, cells)."""

@@ -11,8 +11,11 @@ from solvers import (
     Diffusion,
     DriftDiffusion,
     Equation,
+    Flux,
+    Laplacian,
     Noise,
     NonlinearDiffusion,
+    Robin,
     Source,
     SteadyState,
     Threshold,
@@ -158,6 +161,38 @@ def test_boundary_data_and_coefficients_for_each_field():
     assert np.abs(found[1].imag).max() == 0
 
 
+def test_complex_data_of_the_boundary_let_a_wave_pass():
+    """e^{i(kx − k²t/2)} solves ∂ₜψ = ½ i ∂ₓ²ψ; the error of the mesh is of second order."""
+    k, errors = 4.0, []
+
+    def wave(t, x):
+        return np.exp(1j * (k * x - k**2 / 2 * t))
+
+    ends = {"left": Value(lambda t, x: wave(t, 0.0)), "right": Flux(lambda t, x: 0.5j * 1j * k * wave(t, 1.0))}
+    texts = {"left": "psi = exp(-8j*t)", "right": "dn(psi) = 4j*exp(1j*(4 - 8*t))"}
+    for cells in (12, 24):
+        mesh = interval(0.0, 1.0, cells)
+        x = mesh.centers[:, 0]
+        equation = Equation(mesh, [Diffusion(mesh, 0.5j, boundaries=ends)])
+        text = from_text("dt(psi) = 0.5j*laplace(psi)", mesh, boundaries=texts)
+        np.testing.assert_allclose(text.rate(0.3, wave(0.2, x)), equation.rate(0.3, wave(0.2, x)), rtol=1e-12)
+        psi = solve(equation, wave(0.0, x), (0.0, 0.2), times=[0.2]).u[-1]
+        errors.append(np.abs(psi - wave(0.2, x)).max())
+    assert np.log2(errors[0] / errors[1]) > 1.8, errors
+    assert errors[1] < 0.02
+
+
+def test_complex_numbers_as_data_make_real_fields_complex():
+    """Steady states are i(1 − x) + 2x for Δu, and i(1 − e^{−x})/(1 − 1/e) for Δu + ∂ₓu between 0 and i."""
+    x, ends = LINE.centers[:, 0], {"left": Value(1j), "right": Robin(1.0, 0.0, 2.0)}
+    heat = Equation(LINE, [Diffusion(LINE, 1.0, boundaries=ends)])
+    np.testing.assert_allclose(heat.rate(0.0, 1j * (1 - x) + 2 * x), 0.0, atol=1e-11)
+    assert solve(heat, x, (0.0, 0.01)).u.dtype == np.complex128
+    wind = from_text("dt(u) = laplace(u) + dx(u)", LINE, boundaries={"left": "u = 0", "right": "u = 1j"})
+    u = solve(wind, 0 * x, (0.0, 2.0), times=[2.0], rtol=1e-3).u[-1]
+    np.testing.assert_allclose(u, 1j * (1 - np.exp(-x)) / (1 - np.exp(-1)), atol=1 / 16**2)
+
+
 def test_a_complex_wave_takes_symplectic_steps():
     """e^{i(x − ωt)} with ω² = 2 solves ∂ₜₜu = Δu − u."""
     mesh = interval(0.0, 2 * np.pi, 32, periodic=True)
@@ -258,6 +293,14 @@ def test_other_refusals():
         Diffusion(LINE, -1 + 1j)
     with pytest.raises(ValueError, match=r"^nonnegative = True: expected a real diffusion coefficient$"):
         Diffusion(LINE, 1j, nonnegative=True)
+    changing, fixed = {"left": Value(lambda t, x: 1j * t)}, {"left": Value(1j)}
+    with pytest.raises(TypeError, match=r"^boundaries return complex numbers for a real field: expected a complex u0$"):
+        solve(Equation(LINE, [Diffusion(LINE, 1.0, boundaries=changing)]), np.ones(16), (0, 1))
+    for term in (NonlinearDiffusion, Advection):
+        with pytest.raises(TypeError, match=r"^boundaries\['left'\] = 1j: expected real numbers$"):
+            term(LINE, lambda *arguments: None, boundaries=fixed)
+    with pytest.raises(TypeError, match=r"^boundaries\['left'\] = 1j: expected real numbers$"):
+        Laplacian(LINE, fixed)
     with pytest.raises(TypeError, match=r"^guess of dtype complex128: expected real numbers$"):
         solve_steady(DISPERSIVE, COMPLEX)
     with pytest.raises(TypeError, match=r"^u is complex: expected real fields, such as its real and imaginary parts$"):
