@@ -29,7 +29,7 @@ FEWER = {  # additional arguments by a word of the command
     "limit": "--n 16,32 --seeds 3 --jobs 1 --set time.end=1",
     **dict.fromkeys(("read", "case"), "--text texts/one.txt"),
     "ablate": "--texts texts --seeds 1 --without network",
-    "histogram": "--text texts/one.txt --repeat 1",
+    "histogram": "--repeat 1",
     "prompts": "--prompts texts/one.txt --repeat 1",
     "train": f"--set {BRIEF} --quiet",
     "experiment": f"--set {BRIEF} --seeds 1 --jobs 1 --quiet",
