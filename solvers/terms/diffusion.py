@@ -333,7 +333,9 @@ class Diffusion:
         source = self._source(field, time, fields)
         if source is not None:
             if source.dtype.kind == "c" != values.dtype.kind:
-                raise TypeError("boundaries return complex numbers for a real field: expected a complex u0")
+                with_data = (part for part in self._parts if not isinstance(part.condition, Outflow))
+                tag = next(part.tag for part in with_data if np.iscomplexobj(part.data(time, fields)))
+                raise TypeError(f"boundaries[{tag!r}] returns complex numbers for a real field: expected a complex u0")
             rate += source
         return rate
 

@@ -235,7 +235,10 @@ def test_functions_that_return_no_real_numbers_in_their_shape_are_named(name, re
     [
         (lambda given: Diffusion(LINE, np.full(16, given)), "diffusion coefficient"),
         (lambda given: Zonal(CIRCLE, given), "kernel"),
-        (lambda given: Value(given), "g of Value"),
+        (
+            lambda given: NonlinearDiffusion(LINE, np.sqrt, boundaries={"left": Value(given)}),
+            r"(g of Value|boundaries\['left'\])",
+        ),
         (lambda given: Robin(given, 1.0, 0.0), "a of Robin"),
         (lambda given: Robin(1.0, given, 0.0), "b of Robin"),
         (lambda given: DriftDiffusion(LINE, 1.0, given), "potential"),
