@@ -21,7 +21,7 @@ if TYPE_CHECKING:
     from .mesh.product import box, product, torus
     from .mesh.stack import stack
     from .mesh.symmetric import axisymmetric, radial
-    from .mesh.triangles import read_triangles, triangles
+    from .mesh.triangles import disk, read_triangles, triangles
     from .recording.record import record, restart
     from .remap.deposit import deposit_points
     from .remap.push_forward import PushForward, push_forward
@@ -61,7 +61,7 @@ _HOME = {
     ".mesh.product": ("box", "product", "torus"),
     ".mesh.stack": ("stack",),
     ".mesh.symmetric": ("axisymmetric", "radial"),
-    ".mesh.triangles": ("read_triangles", "triangles"),
+    ".mesh.triangles": ("disk", "read_triangles", "triangles"),
     ".transforms.pairwise": ("exponential_sums",),
     ".remap.push_forward": ("PushForward", "push_forward"),
     ".transforms.harmonics": ("harmonic_transform",),
@@ -153,6 +153,7 @@ __all__ = [
     "circle",
     "convergence_study",
     "deposit_points",
+    "disk",
     "exponential_sums",
     "from_text",
     "harmonic_transform",

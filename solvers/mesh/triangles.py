@@ -10,8 +10,10 @@ from typing import Any
 
 import numpy as np
 from numpy.typing import ArrayLike
+from scipy.spatial import Delaunay
 
-from .checks import check_unmasked
+from .arguments import check_count
+from .checks import check_number, check_unmasked
 from .mesh import Floats, Mesh
 from .triangulation import Table, boundary_of, check_overlap, edges_of_triangles, sides_around
 
@@ -101,6 +103,51 @@ def triangles(points: ArrayLike, corners: ArrayLike, tags: Mapping[str, ArrayLik
         ring_cells=np.array([len(place)], dtype=np.int32),
         boundary_faces=_tagged_boundary(rim["edges"], len(edges), len(place), tags or {}),
     )
+
+
+def disk(radius: float, rings: int) -> Mesh:
+    """Return the mesh of a disk around the origin, in triangles between a center and rings of 6, 12, 18, … points.
+
+    Parameters
+    ----------
+    radius : float
+        Radius.
+    rings : int
+        Number of rings, at least 1, in equal distances; the last is the boundary "boundary". The mesh has
+        3 rings (rings + 1) + 1 cells. Good values: 16 (817 cells), 32 (3169).
+
+    Returns
+    -------
+    Mesh
+        Median dual of the triangles, as of :func:`~solvers.triangles`: the centers of its cells are the points.
+
+    Raises
+    ------
+    TypeError
+        If ``radius`` is not a number, or ``rings`` not a whole number.
+    ValueError
+        If ``radius`` is not finite and > 0, or ``rings`` < 1.
+
+    Notes
+    -----
+    Poisson's equation and the eigenvalues of the Laplacian are of second order. The edges of the last ring are chords.
+
+    Examples
+    --------
+    The solution of Δu = −4 that is 0 on the unit circle is 1 − x² − y²:
+
+    >>> from solvers import Laplacian, Value, disk
+    >>> mesh = disk(1.0, 16)
+    >>> u = Laplacian(mesh, {"boundary": Value(0.0)}).solve(-4.0)
+    >>> bool(abs(u - (1 - (mesh.centers**2).sum(axis=1))).max() < 5e-3)
+    True
+    """
+    check_number("radius", radius, above=0.0)
+    check_count("rings", rings, 1)
+    ring = np.repeat(np.arange(rings + 1), np.append(1, 6 * np.arange(1, rings + 1)))
+    angle = 2 * np.pi * np.concatenate([[0.0], *(np.arange(6 * k) / (6 * k) for k in range(1, rings + 1))])
+    points = radius / rings * ring[:, None] * np.stack([np.cos(angle), np.sin(angle)], axis=1)
+    return triangles(points, Delaunay(points).simplices)
 
 
 def read_triangles(path: str | PathLike[str]) -> Mesh:

@@ -3,9 +3,10 @@
 import numpy as np
 import pytest
 from scipy.spatial import Delaunay
+from scipy.special import jn_zeros, jnp_zeros
 from support import exact
 
-from solvers import Advection, Diffusion, Equation, solve, triangles
+from solvers import Advection, Diffusion, Equation, Laplacian, Value, disk, solve, triangles
 from solvers.mesh.triangulation import triangles_of
 
 
@@ -94,3 +95,33 @@ def test_advection_of_a_smooth_profile_is_of_second_order(make):
         found = solve(equation, wave(mesh.centers, 0.0), (0.0, end), method="ssp3", rtol=None).u[-1]
         errors.append(mesh.integrate(np.abs(found - wave(mesh.centers, end))))
     assert exact.orders(errors, sizes)[-1] > 1.7, errors
+
+
+def test_poisson_s_equation_and_the_eigenvalues_of_a_disk_are_of_second_order():
+    """Δu = −8x for u = x (1 − r²); the eigenvalues are squares of zeros of J₀ and J₁, and of J₁′ between walls."""
+    rings, errors = (8, 16), []
+    for number in rings:
+        mesh = disk(2.0, number)
+        assert mesh.cells == 3 * number * (number + 1) + 1
+        x, y = mesh.centers.T / 2
+        held, free = Laplacian(mesh, {"boundary": Value(0.0)}), Laplacian(mesh)
+        poisson = np.abs(held.solve(-2 * x) - x * (1 - x**2 - y**2)).max()
+        drum = held.eigs(3)[0] * 4 / -(np.repeat([jn_zeros(0, 1)[0], jn_zeros(1, 1)[0]], [1, 2]) ** 2)
+        plate = free.eigs(3)[0][1:] * 4 / -(jnp_zeros(1, 1)[0] ** 2)
+        errors.append([poisson, *np.abs(drum - 1), *np.abs(plate - 1), 1 - mesh.volume / (4 * np.pi)])
+    orders = [exact.orders(each, rings)[-1] for each in zip(*errors, strict=True)]
+    assert min(orders) > 1.9, f"orders {orders}, errors {errors}"
+    assert max(errors[-1]) < 0.01, errors
+
+
+@pytest.mark.parametrize(
+    ("arguments", "error", "message"),
+    [
+        ((0.0, 4), ValueError, r"^radius = 0\.0: expected a number > 0"),
+        ((1j, 4), TypeError, r"^radius = 1j: expected "),
+        ((1.0, 0), ValueError, r"^rings = 0: expected a whole number >= 1"),
+    ],
+)
+def test_other_disks_are_refused(arguments, error, message):
+    with pytest.raises(error, match=message):
+        disk(*arguments)

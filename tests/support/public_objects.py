@@ -40,6 +40,7 @@ MESHES: dict[str, Callable[[], s.Mesh]] = {
     "axisymmetric": lambda: s.axisymmetric(8, 12),
     "radial": lambda: s.radial(3, 0.5, 2.0, 12),
     "triangles": lambda: s.triangles(POINTS, CORNERS),
+    "disk": lambda: s.disk(1.0, 3),
     "line": lambda: line(16, 5.0, 1.0),
     "polar": lambda: polar(48, 5),
 }
