@@ -13,7 +13,8 @@ from meanfield.case.schema import _sections, entries, schema
 from meanfield.cli.parser import main
 from meanfield.sections.section import Section
 
-SECTIONS = [section for section in _sections(Section) if section.__name__ in schema()["$defs"] and section is not Case]
+DEFINED = schema()["$defs"]
+SECTIONS = [section for section in _sections(Section) if section.__name__ in DEFINED and section is not Case]
 
 
 def test_schema_describes_every_section_and_refuses_unknown_keys() -> None:

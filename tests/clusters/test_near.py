@@ -91,8 +91,8 @@ def test_density_tokens_and_atoms_merge_at_the_same_times(state):
     """The sample after each merger of a density, and of tokens, is within two of the exact one of the atoms."""
     beta, places, sizes = state
     points = on_circle(*places) if np.ndim(places) == 1 else unit(np.array(places, dtype=float))
-    resolution = 256 if points.shape[1] == 2 else 64
-    atoms = same_mergers(beta, points, sizes, resolution, end=120.0, every=0.5)
+    resolution, end = (256, 120.0) if points.shape[1] == 2 else (64, 30.0)
+    atoms = same_mergers(beta, points, sizes, resolution, end, every=0.5)
     assert all(exact.since == exact.time for exact in atoms)
 
 

@@ -6,6 +6,7 @@ import subprocess
 import sys
 import types
 from collections.abc import Iterator
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -17,6 +18,7 @@ from support.pictures import assert_words_are_known
 from docs.figures import MODEL, link_model
 from meanfield.cli.parser import main
 from meanfield.sweeping import case as sweep_case
+from meanfield.transformer.studies import stacking
 
 ROOT = Path(__file__).parents[2]
 PAGES = ("sweeps", "experiments", "studies", "reliability", "performance", "transformer", "clustering", "browser")
@@ -77,6 +79,8 @@ def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     """Return the commands' working folder, with the sweep file of docs/sweeps.md, and coarse shipped sweeps."""
     texts = {path.stem: coarse(path.read_text("utf-8")) for path in (ROOT / "sweeps").glob("*.toml")}
     monkeypatch.setattr(sweep_case, "shipped_texts", lambda kind: texts)
+    few_atoms = partial(stacking.recover_atoms, max_atoms=2)  # more take seconds; test_turnpike.py recovers three
+    monkeypatch.setattr(stacking, "recover_atoms", few_atoms)
     monkeypatch.setenv("SLURM_ARRAY_TASK_ID", "1")
     monkeypatch.chdir(tmp_path)
     (tmp_path / "FILE.toml").write_text(coarse(blocks("sweeps", "toml")[0]), "utf-8")
