@@ -226,6 +226,9 @@ def test_small_runs_load_no_part_of_scipy(tmp_path):
         ["run", "uniform", *run, "domain.resolution=8"],
     ]
     code = f"import sys; from meanfield.cli.parser import main; [main(run) for run in {runs}]; print({PARTS_OF_SCIPY})"
-    for _ in range(2):  # the first process may have to compile, for which Numba loads more modules
+
+    def loaded():
         shown = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
-    assert shown.stdout.split("\n")[-2] == "[]"
+        return shown.stdout.split("\n")[-2]
+
+    assert loaded() == "[]" or loaded() == "[]"  # a process that compiles, the first, loads more modules of Numba

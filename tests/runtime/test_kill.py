@@ -36,7 +36,7 @@ snapshots = 40
 samples = 120
 checkpoint = 0.01
 """
-SERIES, KILLS = 5, 10  # fifty kills, in parts for several cores
+SERIES, KILLS = 10, 5  # fifty kills, in parts for several cores
 BETWEEN = 0.02  # seconds from a snapshot to the next, on an idle machine
 Start = Callable[[Path, int, float], BaseProcess]
 
@@ -140,7 +140,7 @@ def assert_whole(path: Path, whole: Run) -> None:
 def test_killed_at_random_moments_and_resumed(
     series: int, tmp_path: Path, whole: Run, start: Start, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    """Ten kills are spread from before the first snapshot to after the last checkpoint; every run ends as if
+    """Five kills are spread from before the first snapshot to after the last checkpoint; every run ends as if
     undisturbed."""
     moments, reached = random.Random(series), []
     while len(reached) < KILLS:

@@ -468,6 +468,7 @@ def test_overwrite(path):
     assert not checkpoint.exists()
 
 
+@pytest.mark.sampled
 @pytest.mark.parametrize("room", [70_000, 100_000, 130_001])
 @pytest.mark.parametrize("later", ["space again", "the same", "no byte at all"])
 def test_failing_write(path, room, later):
