@@ -168,6 +168,7 @@ def test_palette_holds_the_map_and_white_and_black() -> None:
     assert {tuple(color) for color in shades()(np.arange(shades().N), bytes=True)[:, :3].tolist()} <= found
 
 
+@pytest.mark.sampled
 @pytest.mark.parametrize("manifold", MESHES)
 @pytest.mark.parametrize("kind", ["one snapshot", "no diagnostics", "log time", "uniform", "ripple"])
 def test_every_run_has_frames_whose_ink_stays_on_the_page(tmp_path: Path, manifold: str, kind: str) -> None:

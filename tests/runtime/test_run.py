@@ -305,6 +305,7 @@ def test_an_extension_that_was_broken_off_goes_on_to_its_end(interrupted, interr
     assert read(interrupted).times[-1] == 6.0
 
 
+@pytest.mark.sampled
 @pytest.mark.parametrize("later", [False, True], ids=["no checkpoint", "later checkpoint"])
 @pytest.mark.parametrize("rows", [0, 1, 5])
 def test_without_a_checkpoint_of_its_rows_a_file_is_continued_from_its_last_snapshot(tmp_path, rows, later, capsys):

@@ -115,6 +115,7 @@ def transport(mesh, kind, wind=lambda t: 1.0):
     return ConservationLaw(mesh, lambda u: u, lambda u: 0 * u + 1, reconstruction=kind)
 
 
+@pytest.mark.sampled
 @pytest.mark.parametrize("kind", ["koren", "mc", "vanleer", "weno5"])
 @pytest.mark.parametrize("start", ["box", "gaussian"])
 def test_transport_takes_the_steps_of_the_cfl_at_its_error(kind, start):

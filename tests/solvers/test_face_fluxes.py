@@ -125,6 +125,7 @@ def test_advection_of_a_field_of_any_sign_is_second_order(build, limiter):
     assert observed[-1] > 1.75, f"orders {observed}, errors {errors}"  # 2 except for extrema, and where rings change
 
 
+@pytest.mark.sampled
 @pytest.mark.parametrize("limiter", ["koren", "mc", "vanleer"])
 @pytest.mark.parametrize("build", [on_circle, on_flat_torus, on_donut])
 def test_a_tracer_stays_within_its_bounds(build, limiter):
@@ -166,6 +167,7 @@ def harmonic(mesh):
     return 35 * mesh.centers[:, 2] ** 4 / 8 - 30 * mesh.centers[:, 2] ** 2 / 8 + 3 / 8
 
 
+@pytest.mark.sampled
 @pytest.mark.parametrize("offset", [0.0, 0.5, -3.0])
 @pytest.mark.parametrize("name", ["circle", "interval", "stretched", "sphere"])
 def test_heat_of_any_sign_decays_as_its_mode(name, offset):

@@ -40,6 +40,7 @@ HEAT = {  # mesh, κ, mode, λ
 }
 
 
+@pytest.mark.sampled
 @pytest.mark.parametrize("amplitude", [0.5, 1e-3])
 @pytest.mark.parametrize("name", HEAT)
 def test_heat_is_right_to_its_tolerance_by_default(name, amplitude):

@@ -249,6 +249,7 @@ def assert_same_attention(mesh, heads, heads_of_tokens, options):
     assert np.array_equal(law.output(0.0, mesh.centers, np.ones(mesh.cells)), outputs)
 
 
+@pytest.mark.sampled
 @pytest.mark.parametrize("kernel", ["exponential", "gaussian", "windowed"])
 @pytest.mark.parametrize(("d", "count"), [(2, 40), (5, 40), (3, 1500)])
 def test_sinkhorn_is_doubly_stochastic(d, count, kernel):
