@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 from collections.abc import Callable
 from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
 
@@ -116,18 +117,18 @@ class _NoisySteps:
     numbers   rtol, atol and cfl of the deterministic part
     """
 
-    _deterministic: Integrator
-
     def __init__(self, noise: Noise, equation: Equation, numbers: tuple[float, float, float | None]) -> None:
         self._noise, self._equation, self._numbers = noise, equation, numbers
+        self._deterministic: Any = None
 
     def begin(self, state: State) -> None:
         """Compute the geometry of the noise and choose the method; raise TypeError for a complex field."""
         check_real("u0", state.values, "Noise")
-        method = choose(self._equation)
-        if method == "ark4" and SemiDiscrete(self._equation).modes(state.values) is not None:
-            method = "etd4"
-        self._deterministic = integrator_of(self._equation, method, *self._numbers)
+        if self._deterministic is None:
+            method = choose(self._equation)
+            if method == "ark4" and SemiDiscrete(self._equation).modes(state.values) is not None:
+                method = "etd4"
+            self._deterministic = integrator_of(self._equation, method, *self._numbers)
         mesh = self._noise.mesh
         self._faces, self._sizes = mesh.face_cells, 1 / np.sqrt(mesh.volumes)
         if self._noise.conservative:

@@ -110,3 +110,14 @@ def test_an_amplitude_that_is_not_finite_ends_the_run():
 def test_arguments_that_do_not_fit_are_refused(changes, error, message):
     with pytest.raises(error, match=message):
         Noise(**{"mesh": LINE, "amplitude": 1.0, "step": 0.1, **changes})
+
+
+def test_a_reaction_beside_noise_needs_no_factorization(monkeypatch):
+    """Steps of changing lengths without noise are those of `solve`, by transforms."""
+    mesh = interval(0.0, 20.0, 64)
+    x, times = mesh.centers[:, 0], [0.1, 0.23, 1.0]
+    equation = Equation(mesh, [Diffusion(mesh, 1.0), lambda t, u: u - u**3])
+    fine = solve(equation, np.cos(x), (0.0, 1.0), times=times, rtol=1e-7).u
+    monkeypatch.setattr("scipy.sparse.linalg.splu", None)
+    found = solve(equation, np.cos(x), (0.0, 1.0), times=times, method=Noise(mesh, 0.0, step=0.07)).u
+    np.testing.assert_allclose(found, fine, atol=1e-4)  # rtol
