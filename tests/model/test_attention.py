@@ -40,7 +40,7 @@ def misfit(mesh, beta, density, normalization, value=1.0):
     return (density * mesh.volumes) @ off / np.linalg.norm(expected, axis=1).max()
 
 
-@pytest.mark.sampled
+@pytest.mark.sampled(21)  # each β, and each mesh with each normalization and density
 @pytest.mark.parametrize("build", [density_smooth, density_dirac])
 @pytest.mark.parametrize("normalization", ["softmax", "unnormalized"])
 @pytest.mark.parametrize("beta", [0.0, 1e-3, 1.0, 9.0, 100.0, 1000.0, -4.0, -9.0])
