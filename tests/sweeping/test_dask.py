@@ -76,8 +76,9 @@ def test_a_scheduler_without_workers_that_dies(tmp_path: Path) -> None:
     need_module("distributed")
     cluster = Cluster(tmp_path, workers=0)
     file, index = write(tmp_path / "six.toml", SIX, CASE), tmp_path / "six.h5"
-    command = [sys.executable, "-m", "meanfield", "sweep", str(file), "-o", str(index), "--dask", cluster.address]
     # Short waits for the scheduler's return.
+    code = "from meanfield.sweeping import dask_pool; dask_pool.CONNECTING = 2.0; import meanfield.__main__"
+    command = [sys.executable, "-c", code, "sweep", str(file), "-o", str(index), "--dask", cluster.address]
     at_once = {**os.environ, "DASK_DISTRIBUTED__COMM__TIMEOUTS__CONNECT": "1s"}
     process = subprocess.Popen([*command, "--quiet"], stderr=subprocess.PIPE, text=True, env=at_once)
     try:
