@@ -60,8 +60,7 @@ class FeedForward:
     def __call__(self, points: Floats) -> Floats:
         """Return the output F(x) = W σ(U x + b) (n, d) of the network at points x (n, d)."""
         inner, bias, outer = map(backend_for(points).to_device, (self.inner, self.bias, self.outer))
-        values: Floats = ACTIVATIONS[self.activation](points @ inner.T + bias) @ outer.T
-        return values
+        return ACTIVATIONS[self.activation](points @ inner.T + bias) @ outer.T
 
 
 def feed_forward_random(
@@ -86,8 +85,7 @@ def _relu(x: Floats) -> Floats:
 
 def _gelu(x: Floats) -> Floats:
     """Return x Φ(x), with the normal distribution function Φ."""
-    values: Floats = x * 0.5 * (1.0 + backend_for(x).erf(x / np.sqrt(2.0)))
-    return values
+    return x * 0.5 * (1.0 + backend_for(x).erf(x / np.sqrt(2.0)))
 
 
 ACTIVATIONS: dict[str, Callable[[Floats], Floats]] = {"relu": _relu, "gelu": _gelu, "tanh": np.tanh}

@@ -107,8 +107,7 @@ def windowed_kernel(cosines: Floats, beta: float, window: float) -> Floats:
 
     edge = float(np.cos(window))
     share = backend_for(cosines).erfc((edge - cosines) * (4 / (1 - edge))) / 2
-    kernel: Floats = np.exp(beta * cosines - abs(beta)) * share
-    return kernel
+    return np.exp(beta * cosines - abs(beta)) * share
 
 
 def log_windowed_kernel(cosines: Floats, beta: float, window: float) -> Floats:

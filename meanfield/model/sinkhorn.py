@@ -167,5 +167,4 @@ def _check_range(logs: Floats, occupied: np.ndarray) -> None:
 
 def _log(sums: Floats) -> Floats:
     """Return the logarithms of sums ≥ 0, bounded below by the logarithm of the least positive number."""
-    logs: Floats = np.log(np.maximum(sums, np.finfo(sums.dtype).tiny))
-    return logs
+    return np.log(np.maximum(sums, np.finfo(sums.dtype).tiny))

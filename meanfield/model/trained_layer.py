@@ -177,8 +177,7 @@ class TrainedLayer:
             inner = activation(points @ arrays["gate"].T + arrays.get("gate_bias", 0.0)) * inner
         else:
             inner = activation(inner)
-        output: Floats = inner @ arrays["outer"].T + arrays.get("outer_bias", 0.0)
-        return output
+        return inner @ arrays["outer"].T + arrays.get("outer_bias", 0.0)
 
     def _heads(self, points: Floats) -> Iterator[tuple[Rows, Floats, Floats]]:
         """Yield for each head its attention weights, values W_V y + b_V (n, d_head), and output matrix W_O (d, d_head).
@@ -243,8 +242,7 @@ class TrainedLayer:
         if self.form.norm == "layer":
             states = states - states.mean(axis=1, keepdims=True)
         gain, shift = self._arrays.get(f"{name}_gain", 1.0), self._arrays.get(f"{name}_shift", 0.0)
-        normalized: Floats = gain * (states / _rms(states, self.form.epsilon)) + shift
-        return normalized
+        return gain * (states / _rms(states, self.form.epsilon)) + shift
 
 
 def _rms(vectors: Floats, epsilon: float) -> Floats:

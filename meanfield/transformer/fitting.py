@@ -141,8 +141,7 @@ class FittedLayer(nn.Module):
         projected = (x @ matrix.T for matrix in (self.query, self.key, self.inward))
         by_head = (*x.shape[:2], self.terms.heads, self.terms.rank)
         query, key, inward = (part.reshape(by_head).transpose(1, 2) for part in projected)
-        output: Tensor = (_softmax(query @ key.mT, mask) @ inward).transpose(1, 2).flatten(2) @ self.outward.T
-        return output
+        return (_softmax(query @ key.mT, mask) @ inward).transpose(1, 2).flatten(2) @ self.outward.T
 
 
 def _softmax(logits: Tensor, mask: Tensor) -> Tensor:
@@ -356,8 +355,7 @@ def _squares(fitted: FittedLayer, texts: Texts, k: int) -> Tensor:
 
 def _error(fitted: FittedLayer, texts: Texts, k: int) -> Tensor:
     """Return the squared error of a fitted law in layer k relative to the motion of the tokens."""
-    error: Tensor = _squares(fitted, texts, k).sum() / texts.motion[k].sum()
-    return error
+    return _squares(fitted, texts, k).sum() / texts.motion[k].sum()
 
 
 def _begin_from(fitted: FittedLayer, before: FittedLayer) -> None:

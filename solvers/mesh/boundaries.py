@@ -255,8 +255,7 @@ class Part:
             raise ValueError(f"boundaries[{self.tag!r}] of shape {given.shape}: expected {expected}")
         if not np.isfinite(given).all():
             raise ValueError(f"boundaries[{self.tag!r}] at time {time:.6g}: expected finite numbers")
-        data: Floats = backend_for(self.areas).to_device(np.broadcast_to(given, shape).copy())
-        return data
+        return backend_for(self.areas).to_device(np.broadcast_to(given, shape).copy())
 
     def check_numbers(self, data: Any) -> None:
         """Raise TypeError for data that are no numbers of the accepted kinds."""

@@ -92,8 +92,7 @@ def check_finite(name: str, array: Any) -> None:
 
 def shape_of(value: Any) -> tuple[int, ...]:
     """Return the shape of a number, or of an array on any device."""
-    shape: tuple[int, ...] = value.shape if hasattr(value, "shape") else np.shape(value)
-    return shape
+    return value.shape if hasattr(value, "shape") else np.shape(value)
 
 
 def check_number(name: str, value: Any, above: float | None = None) -> None:

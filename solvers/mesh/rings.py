@@ -91,8 +91,7 @@ class Rings:
     def areas(self) -> Floats:
         """Return the area (rings,) of one cell of each ring."""
         north, south = self.edges[:-1], self.edges[1:]
-        areas: Floats = (2 * np.pi / self.counts) * 2 * np.sin((north + south) / 2) * np.sin((south - north) / 2)
-        return areas
+        return (2 * np.pi / self.counts) * 2 * np.sin((north + south) / 2) * np.sin((south - north) / 2)
 
     @cached_property
     def _start(self) -> Counts:

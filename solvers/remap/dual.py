@@ -103,8 +103,7 @@ class Dual:
 
     def _sums_at(self, cells: Integers, amounts: Floats) -> Floats:
         """Return the sum (cells,) of ``amounts`` (n, k) in each cell; ``cells`` (n, k) are the cells of the amounts."""
-        sums: Floats = self.mesh.backend.sums_at(cells.reshape(-1), amounts.reshape(-1), self.mesh.cells)
-        return sums
+        return self.mesh.backend.sums_at(cells.reshape(-1), amounts.reshape(-1), self.mesh.cells)
 
     def project(self, points: Floats) -> Floats:
         """Return points (n, d) projected to the circle or the sphere; on an interval they are unchanged."""
@@ -161,16 +160,14 @@ class Dual:
         pairs = np.argsort(key.reshape(-1), kind="stable").reshape(-1, 2)  # each edge belongs to two triangles
         across = np.empty(key.size, dtype=np.int32)
         across[pairs[:, 0]], across[pairs[:, 1]] = pairs[:, 1] // 3, pairs[:, 0] // 3
-        placed: Integers = self.mesh.backend.to_device(across.reshape(-1, 3))
-        return placed
+        return self.mesh.backend.to_device(across.reshape(-1, 3))
 
     @cached_property
     def _start_simplices(self) -> Integers:
         """Return for each cell (cells,) the index of one triangle at its center, where a search for a point begins."""
         start = np.empty(self.mesh.cells, dtype=np.int32)
         start[self.mesh.backend.to_host(self.simplices)] = np.arange(len(self.simplices), dtype=np.int32)[:, None]
-        placed: Integers = self.mesh.backend.to_device(start)
-        return placed
+        return self.mesh.backend.to_device(start)
 
     @cached_property
     def _simplices_at_cells(self) -> Integers:
@@ -183,8 +180,7 @@ class Dual:
         counts = np.bincount(simplices.reshape(-1), minlength=self.mesh.cells)
         start = np.cumsum(counts) - counts
         nth = np.minimum(np.arange(counts.max()), counts[:, None] - 1)
-        placed: Integers = self.mesh.backend.to_device(order[start[:, None] + nth].astype(np.int32))
-        return placed
+        return self.mesh.backend.to_device(order[start[:, None] + nth].astype(np.int32))
 
 
 def _segments(mesh: Mesh) -> Integers:

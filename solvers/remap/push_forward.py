@@ -147,8 +147,7 @@ class PushForward:
         scattered = self._scatter(*split_long(map, long, pieces, images, masses))
         if unresolved.any():
             scattered += self._move_unresolved(unresolved, density * mesh.volumes, map)
-        moved: Floats = scattered / mesh.volumes
-        return moved
+        return scattered / mesh.volumes
 
     def _move_unresolved(self, unresolved: Floats, masses: Floats, map: Map) -> Floats:
         """Return the mass (cells,) that each cell receives from unresolved cells, whose mass a map moves as points.

@@ -158,8 +158,7 @@ class Diffusion:
             Least step of all fields; ∞ for a steady state.
         """
         steps = self.longest_steps(values, time)
-        step: Step = reduce(np.minimum, steps)
-        return step
+        return reduce(np.minimum, steps)
 
     def longest_steps(self, values: Floats, time: float = 0.0) -> list[Step]:
         """Return for each field the time in which its diffusion moves half of its mass, ½ ∫ρ / ∫abs(div D∇ρ).
@@ -224,8 +223,7 @@ class Diffusion:
         rows = values.reshape(-1, self.mesh.cells)
         fields = len(rows) if values.ndim == 2 else 0
         lowest = [self._step_field(k, time, dt, row, limited, fields) for k, row in enumerate(rows)]
-        least: Step = reduce(np.minimum, lowest)
-        return least
+        return reduce(np.minimum, lowest)
 
     def step_each(self, dt: Floats, values: Floats) -> None:
         """Advance densities between walls in place, each by a time step of its own.
@@ -478,8 +476,7 @@ class NonlinearDiffusion:
     def _boundary_rates(self, part: Part, g: Floats) -> Floats:
         """Return the rates of change (n,) or (fields, n) of u by boundary data g, in the n cells at ``part``."""
         coming = g if isinstance(part.condition, Flux) else self._level(g) / part.distances
-        rates: Floats = coming * part.areas / self.mesh.volumes[part.cells]
-        return rates
+        return coming * part.areas / self.mesh.volumes[part.cells]
 
     def _stable_step(self, values: Floats, level: Floats) -> Step:
         """Return 1/(max φ'(u) · max Σ c/V), a stable explicit Euler step; Σ c/V sums conductances c of a cell's faces.
@@ -585,8 +582,7 @@ def amplitude(mesh: Mesh, values: Floats) -> Step:
     The second summand keeps smaller deviations and rounding from limiting the step.
     """
     dot, mean = mesh.backend.dot, mesh.backend.dot(mesh.volumes, values) / mesh.volume
-    size: Step = dot(mesh.volumes, np.abs(values - mean)) + 1e-3 * dot(mesh.volumes, np.abs(values))
-    return size
+    return dot(mesh.volumes, np.abs(values - mean)) + 1e-3 * dot(mesh.volumes, np.abs(values))
 
 
 def clip_to_zero(mesh: Mesh, values: Floats) -> None:

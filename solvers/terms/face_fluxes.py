@@ -132,8 +132,7 @@ def _differences(psi: Callable[[float, Floats], Floats], ends: Floats, time: flo
     """
     found = psi(time, ends)
     check_array("psi", found, (len(ends),), "ends of faces")
-    flux: Floats = found[0::2] - found[1::2]
-    return flux
+    return found[0::2] - found[1::2]
 
 
 def _ends(mesh: Mesh) -> Floats:

@@ -87,8 +87,7 @@ class StiffSum:
         return [sum(matrices[1:], matrices[0]) for matrices in zip(*each, strict=True)]
 
     def longest_step(self, values: Floats, time: float = 0.0) -> Step:
-        longest: Step = reduce(np.minimum, [term.longest_step(time, values) for term in self._stepping])
-        return longest
+        return reduce(np.minimum, [term.longest_step(time, values) for term in self._stepping])
 
     def step(self, dt: float, values: Floats, limited: bool = True, time: float = 0.0) -> Step:
         """Advance ``values`` by dt in place from ``time``; return the least value before negative ones are removed.
@@ -97,5 +96,4 @@ class StiffSum:
         """
         half = dt / 2
         each = [(term, time) for term in self._stepping] + [(term, time + half) for term in self._stepping[::-1]]
-        lowest: Step = reduce(np.minimum, [term.step(begin, half, values, limited) for term, begin in each])
-        return lowest
+        return reduce(np.minimum, [term.step(begin, half, values, limited) for term, begin in each])

@@ -140,8 +140,7 @@ class _NoisySteps:
     @property
     def method_state(self) -> MethodState:
         """Return the numbers and arrays of the method of the deterministic part, such as its factorization."""
-        found: MethodState = getattr(self._deterministic, "method_state", {})
-        return found
+        return getattr(self._deterministic, "method_state", {})
 
     def step(self, state: State, target: float) -> StepResult:
         """Advance a state by one step: half a step without noise, the noise, half a step without noise."""

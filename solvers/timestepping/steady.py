@@ -78,8 +78,7 @@ def solve_steady(equation: Equation, guess: npt.ArrayLike, *, t: float = 0.0, rt
         newton = _newton(equation, t, values, rate)
         update = newton(rate)
         if root_mean_square(update) <= rtol * root_mean_square(values + update):
-            end: Floats = values + update
-            return end
+            return values + update
         values, rate = _search(equation, t, values, update, newton)
     raise NonFinite(f"Newton's iteration does not converge in {MAX_UPDATES} updates")
 

@@ -124,8 +124,7 @@ class CircleHarmonics:
 
         Y_l = e^{ilφ}/√(2π), for l = 0 … degree. The points x_j are the cell centers.
         """
-        spectrum: Complexes = self.mesh.backend.rfft(masses)[..., : self.degree + 1] * np.conj(self._shift)
-        return spectrum
+        return self.mesh.backend.rfft(masses)[..., : self.degree + 1] * np.conj(self._shift)
 
     def of_density(self, density: Floats) -> Complexes:
         """Return the Fourier coefficients Σ_j conj(Y_l(x_j)) ρ_j V_j (..., degree + 1) of a density ρ (..., cells).
@@ -144,8 +143,7 @@ class CircleHarmonics:
         spectrum[: self.degree + 1] = coefficients * self._shift
         if 2 * self.degree == self.mesh.cells:
             spectrum[-1] = 2.0 * spectrum[-1].real  # l and −l are equal at the cell centers
-        values: Floats = backend.irfft(spectrum, self.mesh.cells, "forward")
-        return values
+        return backend.irfft(spectrum, self.mesh.cells, "forward")
 
     def power(self, masses: Floats) -> Floats:
         """Return the mean square of each degree of ρ/ρ̄ (..., degree + 1), for the density ρ of masses (..., cells).

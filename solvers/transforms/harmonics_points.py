@@ -203,8 +203,7 @@ def _to_modes(values: Floats, degree: int) -> Complexes:
 
 def _match_axes(results: Array, array: Array, ndim: int) -> Array:
     """Return ``results`` (sets, ...), without the first axis if ``array`` has ``ndim`` axes, and so no axis of sets."""
-    found: Array = results[0] if array.ndim == ndim else results
-    return found
+    return results[0] if array.ndim == ndim else results
 
 
 def grid_equiangular(degree: int) -> Mesh:

@@ -149,8 +149,7 @@ def _pack_tiles(targets: NDArray[Number], lanes: int, number: np.dtype[Number]) 
     n, d = targets.shape
     padded = backend_for(targets).zeros((-(-n // lanes) * lanes, d + 1), number)
     padded[:n, :d], padded[:, d] = targets, 1.0
-    tiles: NDArray[Number] = padded.reshape(-1, lanes, d + 1).transpose(0, 2, 1).copy()
-    return tiles
+    return padded.reshape(-1, lanes, d + 1).transpose(0, 2, 1).copy()
 
 
 def _append_log_weights(
@@ -184,8 +183,7 @@ def _pack_groups(
     padded = backend_for(values).zeros((-(-m // group) * group, 1 + components), number)
     padded[:m, 0] = weights
     np.multiply(values, weights[:, None], out=padded[:m, 1:], casting="same_kind")
-    groups: NDArray[Number] = padded.reshape(-1, group, padded.shape[1]).transpose(0, 2, 1).copy()
-    return groups
+    return padded.reshape(-1, group, padded.shape[1]).transpose(0, 2, 1).copy()
 
 
 def _check(

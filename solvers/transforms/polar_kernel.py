@@ -74,8 +74,7 @@ class PolarKernel:
 
         ``masses`` (cells,) are those of the axisymmetric measure μ.
         """
-        radial: Floats = self._along @ masses
-        return radial
+        return self._along @ masses
 
     def means(self, masses: Floats, cells: NDArray[np.intp]) -> tuple[Floats, Floats]:
         """Return the mean of ⟨x,y⟩ and ∂_θZ/βZ, both (n,), at ``cells`` (n,), also if Z e^{−log_scale} underflows.

@@ -214,8 +214,7 @@ class RingFFTs:
     def analysis(self, masses: Floats) -> Floats:
         """Return the azimuthal modes of masses, see :meth:`RingTransform.analysis`."""
         if masses.ndim > 1:
-            of_rows: Floats = np.stack([self.analysis(row) for row in masses])
-            return of_rows
+            return np.stack([self.analysis(row) for row in masses])
         host, half = host_backend(), len(self._mirror)
         of_rings = host.empty(self._shape)
         for block in self._blocks:
@@ -225,8 +224,7 @@ class RingFFTs:
         north, south = of_rings[:, :, :half], of_rings[:, :, self._mirror]
         if len(self._one) % 2:
             south[:, :, -1] = 0.0
-        modes: Floats = np.concatenate([north + south, north - south])
-        return modes
+        return np.concatenate([north + south, north - south])
 
     def of_density(self, density: Floats, level: Floats | None) -> Floats:
         """Return the azimuthal modes of the masses of a density, see :meth:`RingTransform.of_density`."""
@@ -235,8 +233,7 @@ class RingFFTs:
         if density.ndim > 1:
             levels = host.zeros(len(density)) if level is None else level
             modes = [self.of_density(*row) for row in zip(density, levels, strict=True)]
-            of_rows: Floats = np.stack(modes)
-            return of_rows
+            return np.stack(modes)
         if level is None:
             return self.analysis(density * mesh.volumes)
         masses = host.empty(mesh.cells, mesh.volumes.dtype)

@@ -46,5 +46,4 @@ def uniform_fraction(distance: Any, mass: Any) -> Any:
     ``distance`` (...) is Σ|excess| over the cells, the excess of the masses over those of the uniform density; ``mass``
     (...) is the sum of the masses.
     """
-    share: Floats = 1.0 - np.minimum(distance / np.maximum(mass, TINY), 1.0) ** 2
-    return share
+    return 1.0 - np.minimum(distance / np.maximum(mass, TINY), 1.0) ** 2

@@ -189,5 +189,4 @@ class _StageDiagnostics(Diagnostics):
 
 def _on_host(values: Floats) -> Floats:
     """Return values on the host in float64."""
-    on_host: Floats = backend_for(values).to_host(values).astype(np.float64, copy=False)
-    return on_host
+    return backend_for(values).to_host(values).astype(np.float64, copy=False)

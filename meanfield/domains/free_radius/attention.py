@@ -98,8 +98,7 @@ class ShellAttention:
         with np.errstate(over="ignore", invalid="ignore"):  # the time loop reports a state that explodes
             mean = self.normalization((sums.scale, sums.normalizer, sums.numerator), reach=largest)
             mean = mean if self.normalization.is_relative else total * mean
-        output: Floats = mean @ backend.to_device(self.value.T)
-        return output
+        return mean @ backend.to_device(self.value.T)
 
     def _sums(self, radii: Floats, masses: Floats, weight: Floats, empty: Empty) -> Sums:
         """Return kernel sums of masses (shells, directions) of total 1, by transforms where accurate, else by pairs.

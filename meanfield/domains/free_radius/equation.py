@@ -62,8 +62,7 @@ class FreeRadius:
     @cached_property
     def volumes(self) -> Floats:
         """Return the volumes Δs·Δω (radii, directions) of the cells, s = log r: mass = density × volume."""
-        volumes: Floats = self.radial.volumes[:, None] * self.directions.volumes
-        return volumes
+        return self.radial.volumes[:, None] * self.directions.volumes
 
     def on(self, backend: Backend) -> FreeRadius:
         """Return the same cells of radius and direction, with arrays on a backend's device except :meth:`radii`."""
@@ -81,8 +80,7 @@ class FreeRadius:
     def centers(self, time: float = 0.0) -> Floats:
         """Return the positions x = rω (radii, directions, d) of the cell centers at a time."""
         radii = self.directions.backend.to_device(self.radii(time))
-        points: Floats = radii[:, None, None] * self.directions.centers
-        return points
+        return radii[:, None, None] * self.directions.centers
 
     def on_directions(self, density: Floats) -> Floats:
         """Return the density of directions ∫ρ ds (directions,), the marginal of a density over radii."""

@@ -103,8 +103,7 @@ def _effective_positions(mesh: Mesh, masses: Floats, beta: float) -> Floats:
 
 def _ramp(values: Floats, low: float, high: float) -> Floats:
     """Return a ramp of ``values``: 0 below ``low``, 1 above ``high``, linear between."""
-    ramp: Floats = ((values - low) / (high - low)).clip(0.0, 1.0)
-    return ramp
+    return ((values - low) / (high - low)).clip(0.0, 1.0)
 
 
 def line_equation(mesh: Mesh, attention: LineAttention, noise: float = 0.0) -> Equation:

@@ -108,8 +108,7 @@ def sum_of(first: Floats | None, second: Floats | None) -> Floats | None:
     """Return the sum of two arrays of logarithmic weights (n,), None counting as zeros; None where both are None."""
     if first is None or second is None:
         return second if first is None else first
-    total: Floats = first + second
-    return total
+    return first + second
 
 
 def apply_log_weights(masses: Floats, log_weights: Floats | None) -> tuple[float | Floats, Floats]:

@@ -127,14 +127,12 @@ class SequenceDiffusion:
         cells = whole.shape[1]
         waves = 2 * n / self.length * np.sin(np.pi / cells * np.arange(cells // 2 + 1))
         decay = backend.to_device(np.exp(-self.coefficient * dt * waves**2))
-        spread: Floats = backend.irfft(backend.rfft(whole.copy()) * decay, cells)[:, :n].T
-        return spread
+        return backend.irfft(backend.rfft(whole.copy()) * decay, cells)[:, :n].T
 
 
 def _of_length(lengths: Floats, values: Floats) -> Floats:
     """Return vectors (n, d), rescaled to the lengths (n, 1)."""
-    rescaled: Floats = values * (lengths / _lengths(values))
-    return rescaled
+    return values * (lengths / _lengths(values))
 
 
 def _lengths(values: Floats) -> Floats:

@@ -163,8 +163,7 @@ class Euler(Fluid):
         return self._normal_flux(u, n) + moved * (star - u)
 
     def _sound_speed(self, density: Floats, pressure: Floats) -> Floats:
-        sound: Floats = np.sqrt(self.gamma * pressure / density)
-        return sound
+        return np.sqrt(self.gamma * pressure / density)
 
     def _mean_sound_speed(self, specific: Floats, density_l: Floats, density_r: Floats) -> Floats:
         sound: Floats = np.sqrt((self.gamma - 1) * (specific[-1] - 0.5 * (specific[1:-1] ** 2).sum(axis=0)))

@@ -156,12 +156,10 @@ class ShallowWater(Fluid):
         return through, speed
 
     def _sound_speed(self, density: Floats, pressure: Floats) -> Floats:
-        speed: Floats = np.sqrt(self.gravity * density)
-        return speed
+        return np.sqrt(self.gravity * density)
 
     def _mean_sound_speed(self, specific: Floats, density_l: Floats, density_r: Floats) -> Floats:
-        speed: Floats = np.sqrt(0.5 * self.gravity * (density_l + density_r))
-        return speed
+        return np.sqrt(0.5 * self.gravity * (density_l + density_r))
 
     def _waves(self, left: Floats, right: Floats, n: Floats) -> tuple[Floats, Floats]:
         """Return bounds (n,) of the signal speeds along n; a front on dry ground moves at v·n ± 2√(gh)."""

@@ -332,8 +332,7 @@ class _Jacobian:
         self.evaluations += 1
         small = DIFFERENCE * self._size / length
         change = self._problem.full(self._time, self._values + small * vector) - self._rate
-        found: Floats = vector - self._step * change / small
-        return found
+        return vector - self._step * change / small
 
 
 def _gmres(left: Vector, right: Floats, preconditioner: Vector, rtol: float) -> Floats:

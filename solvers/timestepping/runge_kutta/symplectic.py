@@ -137,5 +137,4 @@ class Symplectic:
                 f"method = 'symplectic': ∂ₜ{own} depends on {own}: expected a function of t and {other} alone, where u"
                 " has the rows q and then p"
             )
-        found: Floats = change[others] / small
-        return found
+        return change[others] / small

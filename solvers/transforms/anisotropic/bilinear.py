@@ -219,8 +219,7 @@ class _Targets:
 
     def scale(self, lengths: Floats) -> Floats:
         """Return the smooth exponents s = √(|b|² + c²) (...) for ``lengths`` |b| (...), with a constant c."""
-        scale: Floats = np.hypot(lengths, self._smoothing)
-        return scale
+        return np.hypot(lengths, self._smoothing)
 
     def sets(self, points: Floats, weights: Floats) -> Complexes:
         """Return harmonic coefficients (4, T + 1, T + 1) of Z e^{−s} and N e^{−s} for masses (m,) at points (m, 3).

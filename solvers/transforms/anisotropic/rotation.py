@@ -66,8 +66,7 @@ def complex_coefficients(real: Floats, degree: int) -> Complexes:
     re, im = backend.zeros(shape), backend.zeros(shape)
     re[..., places[cosines]] = scaled[..., cosines]
     im[..., places[sines]] = -scaled[..., sines]
-    result: Complexes = (re + 1j * im).reshape(*real.shape[:-1], degree + 1, degree + 1)
-    return result
+    return (re + 1j * im).reshape(*real.shape[:-1], degree + 1, degree + 1)
 
 
 def rotation_blocks(rotation: Floats, degree: int) -> list[Floats]:
