@@ -8,7 +8,8 @@ from __future__ import annotations
 import argparse
 from typing import TYPE_CHECKING
 
-from meanfield.cli.output import print_result
+from meanfield.cli.kinds import require_figure, require_file, require_kind
+from meanfield.cli.output import draw_result, print_result
 from meanfield.runtime.messages import print_message
 
 if TYPE_CHECKING:
@@ -19,7 +20,6 @@ if TYPE_CHECKING:
 def case_of(options: argparse.Namespace) -> Case:
     """Return the case that a command names, with its overrides. Raises CaseError."""
     from meanfield.case.load import load
-    from meanfield.cli.kinds import require_kind
 
     require_kind(options.case, "case")
     return load(options.case, options.overrides)
@@ -65,8 +65,6 @@ def _backend(device: str) -> Backend:
 
 def resume(options: argparse.Namespace) -> int:
     """Continue the run of a file; return the exit status."""
-    from meanfield.cli.kinds import require_file
-
     require_file(options.file, "run")
     from meanfield.running import resume as go_on
 
@@ -84,8 +82,6 @@ def resume(options: argparse.Namespace) -> int:
 
 def sweep(options: argparse.Namespace) -> int:
     """Run the points of a sweep; return the exit status."""
-    from meanfield.cli.kinds import require_kind
-
     require_kind(options.sweep, "sweep")
     from meanfield.sweeping.driver import sweep as solve_all
 
@@ -132,25 +128,18 @@ def stability(options: argparse.Namespace) -> int:
 
 def branch(options: argparse.Namespace) -> int:
     """Print, and draw if a figure is named, a branch of stationary densities; return the exit status."""
-    from meanfield.cli.kinds import require_figure
-
     require_figure(options.output)
     case = case_of(options)
     from meanfield.analysis.branches.branch import as_dict, branch_of, report
 
     found = branch_of(case, options.degree, options.over, options.negative)
     print_result(options, lambda: as_dict(found), lambda: report(found))
-    if options.output is not None:
-        from meanfield.figures.branch import plot_branch
-
-        print(plot_branch(found, options.output))
+    draw_result(options, found)
     return 0
 
 
 def limit(options: argparse.Namespace) -> int:
     """Print, and draw if a figure is named, the comparison of n tokens with a density; return the exit status."""
-    from meanfield.cli.kinds import require_figure
-
     require_figure(options.output)
     case = case_of(options)
     from meanfield.results.limit_text import as_dict
@@ -170,17 +159,12 @@ def limit(options: argparse.Namespace) -> int:
             not options.quiet,
         )
     print_result(options, lambda: as_dict(found), lambda: found.report)
-    if options.output is not None:
-        from meanfield.figures.comparison.token_numbers import plot_limit
-
-        print(plot_limit(found, options.output))
+    draw_result(options, found)
     return 0
 
 
 def escape(options: argparse.Namespace) -> int:
     """Print, and draw if a figure is named, the times of escape of n tokens; return the exit status."""
-    from meanfield.cli.kinds import require_figure
-
     require_figure(options.output)
     case = case_of(options)
     from meanfield.results.escapes import as_dict
@@ -192,10 +176,7 @@ def escape(options: argparse.Namespace) -> int:
     with with_option_names(("n", "seeds", "jobs")):
         found = simulate(case, n, options.seeds, options.jobs, options.start, progress=not options.quiet)
     print_result(options, lambda: as_dict(found), lambda: found.report)
-    if options.output is not None:
-        from meanfield.figures.escape_times import plot_escape
-
-        print(plot_escape(found, options.output))
+    draw_result(options, found)
     if found.interrupted:
         raise Interrupted("interrupted; the numbers are those of the completed simulations")
     return 0
@@ -203,8 +184,6 @@ def escape(options: argparse.Namespace) -> int:
 
 def convergence(options: argparse.Namespace) -> int:
     """Print the error of a run, estimated on coarser meshes; draw it if a figure is named; return the exit status."""
-    from meanfield.cli.kinds import require_figure
-
     require_figure(options.output)
     case = case_of(options)
     from meanfield.analysis.convergence import as_dict, convergence_of, report

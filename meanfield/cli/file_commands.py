@@ -8,13 +8,12 @@ from __future__ import annotations
 import argparse
 from pathlib import Path
 
-from meanfield.cli.output import print_result
+from meanfield.cli.kinds import require_figure, require_file
+from meanfield.cli.output import draw_result, print_result
 
 
 def info(options: argparse.Namespace) -> int:
     """Print a description or a verification of a file; return the exit status."""
-    from meanfield.cli.kinds import require_file
-
     require_file(options.file, "run", "index")
     from meanfield.transformer.labelled import described
 
@@ -39,8 +38,6 @@ def info(options: argparse.Namespace) -> int:
 
 def plot(options: argparse.Namespace) -> int:
     """Draw the figure of a file and print its path; return the exit status."""
-    from meanfield.cli.kinds import require_file
-
     require_file(options.file, "run", "index")
     from meanfield.figures.panels.options import FigureOptions
     from meanfield.sweeping.results import is_sweep
@@ -77,8 +74,6 @@ def plot(options: argparse.Namespace) -> int:
 
 def movie(options: argparse.Namespace) -> int:
     """Write the animation of a run and print its path; return the exit status."""
-    from meanfield.cli.kinds import require_file
-
     require_file(options.file, "run")
     from meanfield.movie.animate import movie as film
 
@@ -89,8 +84,6 @@ def movie(options: argparse.Namespace) -> int:
 
 def view(options: argparse.Namespace) -> int:
     """Write the page of a file for the browser and print its path; return the exit status."""
-    from meanfield.cli.kinds import require_file
-
     require_file(options.file, "run", "index")
     from meanfield.sweeping.results import is_sweep
 
@@ -105,8 +98,6 @@ def view(options: argparse.Namespace) -> int:
 
 def watch(options: argparse.Namespace) -> int:
     """Serve the page of a run in progress until the run ends; return the exit status."""
-    from meanfield.cli.kinds import require_file
-
     require_file(options.file, "run")
     from meanfield.view.watch import watch as serve
 
@@ -117,8 +108,6 @@ def watch(options: argparse.Namespace) -> int:
 
 def export(options: argparse.Namespace) -> int:
     """Write data of a file in another format and print the path; return the exit status."""
-    from meanfield.cli.kinds import require_file
-
     require_file(options.file, "run", "index")
     from meanfield.export.formats import export as write
 
@@ -129,8 +118,6 @@ def export(options: argparse.Namespace) -> int:
 
 def mergers(options: argparse.Namespace) -> int:
     """Print, and draw if a figure is named, the mergers of clusters in a run; return the exit status."""
-    from meanfield.cli.kinds import require_figure, require_file
-
     require_file(options.file, "run")
     require_figure(options.output)
     from meanfield.analysis.mergers import format_report, report
@@ -150,8 +137,6 @@ def mergers(options: argparse.Namespace) -> int:
 
 def compare(options: argparse.Namespace) -> int:
     """Print the distances between runs or snapshots, draw them if a figure is named; return the exit status."""
-    from meanfield.cli.kinds import require_figure, require_file
-
     files = [options.file] if options.other is None else [options.file, options.other]
     for file in files:
         require_file(file, "run")
@@ -165,8 +150,5 @@ def compare(options: argparse.Namespace) -> int:
     print_result(options, lambda: as_dict(comparison), lambda: format_text(comparison))
     if not options.json and options.output is None:
         print(f"\n{describe_next_command(comparison)}")
-    if options.output is not None:
-        from meanfield.figures.comparison.figure import plot_compare
-
-        print(plot_compare(comparison, options.output))
+    draw_result(options, comparison)
     return 0

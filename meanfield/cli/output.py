@@ -6,6 +6,10 @@ import math
 import sys
 from argparse import Namespace
 from collections.abc import Callable, Mapping
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from meanfield.analysis.drawn import Drawn
 
 
 def print_result(options: Namespace, facts: Callable[[], Mapping[str, object]], text: Callable[[], str]) -> None:
@@ -14,6 +18,14 @@ def print_result(options: Namespace, facts: Callable[[], Mapping[str, object]], 
         print_json(facts())
     else:
         print(text())
+
+
+def draw_result(options: Namespace, found: Drawn) -> None:
+    """Draw the result of a command to the figure that the option --output names, if any, and print its path."""
+    if options.output is not None:
+        from meanfield.figures.figure import plot_result
+
+        print(plot_result(found, options.output))
 
 
 def print_json(facts: Mapping[str, object]) -> None:

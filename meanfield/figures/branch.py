@@ -3,33 +3,19 @@
 from __future__ import annotations
 
 from itertools import groupby
-from pathlib import Path
 from typing import TYPE_CHECKING
 
 from meanfield.analysis.branches.branch import BranchOfCase
 from meanfield.analysis.branches.equilibria import Equilibrium
 from meanfield.figures.axes import inches_up
 from meanfield.figures.captions import set_title, wrap_text
-from meanfield.figures.figure import write_figure
 from meanfield.figures.run_data import BLUE, GREEN, VERMILION
 
 if TYPE_CHECKING:
-    from matplotlib.axes import Axes
     from matplotlib.figure import Figure, SubFigure
 
 
 _LINES = {"stable": "-", "unstable": "--", "stability unknown": ":"}
-
-
-def plot_branch(found: BranchOfCase, figure: str | Path) -> Path:
-    """Draw a branch of stationary densities to ``figure`` (.png, .pdf or .svg) and return the path."""
-    layout = {"figsize": found.drawing_size, "layout": "constrained"}
-    return write_figure(figure, lambda drawing: compose_branch(found, drawing), **layout)
-
-
-def compose_branch(found: BranchOfCase, figure: Figure | SubFigure) -> None:
-    """Draw a branch of stationary densities on an empty ``figure``."""
-    draw_branch(found, figure.add_subplot())
 
 
 def stability(point: Equilibrium) -> str:
@@ -39,12 +25,13 @@ def stability(point: Equilibrium) -> str:
     return "stability unknown" if point.unknown + point.unknown_across else "stable"
 
 
-def draw_branch(found: BranchOfCase, ax: Axes) -> None:
-    """Draw the moment of a branch of stationary densities over the varied parameter, and the uniform density.
+def draw_branch(found: BranchOfCase, figure: Figure | SubFigure) -> None:
+    """Draw the moment of a branch of stationary densities over the varied parameter on an empty ``figure``.
 
-    The moment measures the departure from the uniform density, where it is zero. Folds and bifurcations are marked.
+    The moment measures the departure from the uniform density, where it is zero and which is drawn too. Folds and
+    bifurcations are marked.
     """
-    branch, critical = found.branch, found.critical
+    ax, branch, critical = figure.add_subplot(), found.branch, found.critical
     points = branch.equilibria
     right = 1.1 * max(found.parameter(point) for point in points)
     for side in (0.0, right):  # the stability of the uniform density changes at the critical value

@@ -2,17 +2,14 @@
 
 from __future__ import annotations
 
-from pathlib import Path
 from typing import TYPE_CHECKING
 
 import numpy as np
 
 from meanfield.figures.captions import set_title
-from meanfield.figures.figure import write_figure
 from meanfield.figures.run_data import BLUE, GREEN, VERMILION
 
 if TYPE_CHECKING:
-    from matplotlib.axes import Axes
     from matplotlib.figure import Figure, SubFigure
 
     from meanfield.results.escapes import Escape
@@ -20,19 +17,12 @@ if TYPE_CHECKING:
 _HIGHEST = 4.0  # barrier nΔF/κ at the end of the axis without simulations
 
 
-def plot_escape(found: Escape, figure: str | Path) -> Path:
-    """Draw mean times of escape to ``figure`` (.png, .pdf or .svg) and return the path."""
-    layout = {"figsize": found.drawing_size, "layout": "constrained"}
-    return write_figure(figure, lambda drawing: compose_escape(found, drawing), **layout)
+def draw_escape(found: Escape, figure: Figure | SubFigure) -> None:
+    """Draw on an empty ``figure`` the predicted mean times over the number n of tokens, and the simulated ones.
 
-
-def compose_escape(found: Escape, figure: Figure | SubFigure) -> None:
-    """Draw mean times of escape on an empty ``figure``."""
-    draw_escape(found, figure.add_subplot())
-
-
-def draw_escape(found: Escape, ax: Axes) -> None:
-    """Draw the predicted mean times over the number n of tokens, and the simulated ones with their intervals."""
+    The simulated times have intervals.
+    """
+    ax = figure.add_subplot()
     last = max((one.n for one in found.times), default=_HIGHEST / found.barrier)
     n = np.linspace(last / 20, 1.1 * last, 60)
     ax.plot(n, [found.predicted(count) for count in n], color=BLUE, label="one-dimensional reduction")

@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from meanfield.analysis.drawn import Drawn
 from meanfield.analysis.snapshot_clusters import counter
 from meanfield.case.summary import describe_layer
 from meanfield.domains import domain as domains
@@ -184,6 +185,14 @@ def write_figure(figure: str | Path, draw: Callable[[Figure], object], **layout:
         drawing = Figure(**layout)
         draw(drawing)
         return save(drawing, target)
+
+
+def plot_result(found: Drawn, figure: str | Path) -> Path:
+    """Draw a result to ``figure`` (.png, .pdf or .svg) and return the path.
+
+    Raises FileError for an unknown suffix, and if the folder of the figure is missing or read-only.
+    """
+    return write_figure(figure, lambda page: domains.load(found.drawing)(found, page), figsize=found.drawing_size)
 
 
 def draw(run_data: RunData, target: Path) -> Path:

@@ -80,7 +80,7 @@ class Escape(Drawn):
     times: tuple[WaitingTime, ...]
     interrupted: bool
 
-    drawing: ClassVar = "meanfield.figures.escape_times:compose_escape"
+    drawing: ClassVar = "meanfield.figures.escape_times:draw_escape"
     drawing_size: ClassVar = (6.4, 4.2)
 
     @property

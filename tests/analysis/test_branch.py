@@ -14,7 +14,7 @@ from meanfield.analysis.branches.equilibria import Equilibria
 from meanfield.analysis.branches.varied import NoiseParameter
 from meanfield.case.load import load
 from meanfield.cli.parser import main
-from meanfield.figures.branch import plot_branch
+from meanfield.figures.figure import plot_result
 
 OVER_BETA = ["noise_below", "--over", "attention.beta"]
 CIRCLE = ["attention.beta=4", "attention.normalization=unnormalized"]
@@ -56,7 +56,7 @@ def test_a_branch_over_beta(tmp_path):
     assert "critical beta    4.0668454" in text  # I₁(β) = κβ
     assert "fold             3.9815676" in text
     assert (found.uniform_is_stable(below=True), found.uniform_is_stable(below=False)) == (True, False)
-    assert plot_branch(found, tmp_path / "beta.png").stat().st_size > 10_000
+    assert plot_result(found, tmp_path / "beta.png").stat().st_size > 10_000
 
 
 def test_a_faster_clock_and_another_radius_scale_the_noise():
@@ -78,7 +78,7 @@ def test_a_branch_over_the_strength_of_values(tmp_path):
     again = branch_of(load("noise_below", [*CIRCLE, f"attention.value=[[{fold.value}, 0], [0, {fold.value}]]"]))
     assert again.branch.folds[0].noise == pytest.approx(2.5, rel=1e-9)
     assert f"fold             {2.5 / over_noise.noise:.8g} = " in report(found)
-    assert plot_branch(found, tmp_path / "value.png").stat().st_size > 10_000
+    assert plot_result(found, tmp_path / "value.png").stat().st_size > 10_000
 
 
 def test_both_branches_of_an_even_degree_on_the_sphere():

@@ -11,7 +11,7 @@ from meanfield.analysis.comparison_text import describe_next_command, format_tex
 from meanfield.analysis.measure import measure_of, spaces_of
 from meanfield.cli.parser import main
 from meanfield.domains.sphere.initial import initial_points, initial_uniform
-from meanfield.figures.comparison.figure import plot_compare
+from meanfield.figures.figure import plot_result
 from solvers.io.layout import Column, Points, Variable
 from solvers.io.run_file import FileError, RunFile, read
 from solvers.mesh.interval import edges_of, line, polar
@@ -287,10 +287,10 @@ def test_figures(tmp_path, kinds):
             mesh = spaces[kind]
             paths.append(write(path, mesh, times, lambda t, m=mesh, s=k: bump(m, 0.5 * t * (s + 1)), dimension=d))
     target = tmp_path / "figure.png"
-    assert plot_compare(compare(*paths), target) == target
+    assert plot_result(compare(*paths), target) == target
     assert target.stat().st_size > 10_000
     with pytest.raises(FileError, match="unknown figure format"):
-        plot_compare(compare(*paths), tmp_path / "figure.txt")
+        plot_result(compare(*paths), tmp_path / "figure.txt")
 
 
 def test_cases_that_differ_are_named_in_one_line(tmp_path):

@@ -25,11 +25,8 @@ from meanfield import escape, load_case
 from meanfield.analysis.branches.branch import branch_of
 from meanfield.analysis.comparison import compare
 from meanfield.analysis.escapes.waiting_times import WaitingTime
-from meanfield.figures.branch import plot_branch
 from meanfield.figures.comparison.convergence import plot_convergence
-from meanfield.figures.comparison.figure import plot_compare
-from meanfield.figures.escape_times import plot_escape
-from meanfield.figures.figure import plot
+from meanfield.figures.figure import plot, plot_result
 from meanfield.figures.merger_tree import plot_mergers
 from meanfield.figures.sweep.figure import plot_sweep
 from meanfield.results.escapes import Escape
@@ -47,7 +44,7 @@ def compared(folder: Path, target: Path, mesh_of: Callable[[], object], d: int) 
     paths = [
         write(folder / f"{k}.h5", mesh, TIMES, lambda t, k=k: bump(mesh, 0.2 * t * k), [2, 1, 1], d) for k in (1, 2)
     ]
-    plot_compare(compare(*paths), target)
+    plot_result(compare(*paths), target)
 
 
 def four_points(folder: Path, target: Path, figure: str) -> None:
@@ -72,18 +69,18 @@ MAP = '[figure]\nx = "attention.beta"\ny = "initial.amplitude"\nvalue = "energy"
 FIGURES: dict[str, Callable[[Path, Path], object]] = {
     "compare, circle": lambda folder, target: compared(folder, target, lambda: circle(64), 2),
     "compare, sphere": lambda folder, target: compared(folder, target, lambda: sphere(8), 3),
-    "compare, tokens": lambda folder, target: plot_compare(
+    "compare, tokens": lambda folder, target: plot_result(
         compare(turning(folder / "a.h5", 1.0, TIMES, [1, 1, 1]), turning(folder / "b.h5", 2.0, TIMES)), target
     ),
-    "compare, one run in 16 dimensions": lambda folder, target: plot_compare(
+    "compare, one run in 16 dimensions": lambda folder, target: plot_result(
         compare(run_file(folder / "a.h5", 16, 12)), target
     ),
     "mergers": lambda folder, target: plot_mergers(merging(folder / "a.h5"), target),
     "mergers, circle": lambda folder, target: plot_mergers(run_file(folder / "a.h5", 2, 12), target),
     "sweep, curves": lambda folder, target: four_points(folder, target, ""),
     "sweep, map": lambda folder, target: four_points(folder, target, MAP),
-    "branch": lambda folder, target: plot_branch(branch_of(load_case("noise_below")), target),
-    "escape": lambda folder, target: plot_escape(escaping(), target),
+    "branch": lambda folder, target: plot_result(branch_of(load_case("noise_below")), target),
+    "escape": lambda folder, target: plot_result(escaping(), target),
     "convergence": lambda folder, target: plot_convergence(
         ConvergenceStudy((64, 96, 128), (1e-2, 3e-3, 1e-3), (np.nan, 3.0, 3.8), False),
         "domain.resolution",
@@ -126,7 +123,7 @@ def test_compared_states_are_cut_where_there_is_no_mass(tmp_path: Path) -> None:
     tokens = turning(tmp_path / "b.h5", 0.0, TIMES)
     with pytest.MonkeyPatch.context() as patch:
         drawn = kept(patch)
-        plot_compare(compare(run, tokens), tmp_path / "figure.png")
+        plot_result(compare(run, tokens), tmp_path / "figure.png")
     state = next(ax for ax in drawn[0].findobj(matplotlib.axes.Axes) if ax.get_xlabel() == "angle φ (rad)")
     assert state.get_xlim() == pytest.approx((-np.pi, np.pi))
     assert [label.get_text() for label in state.get_xticklabels()] == ["−π", "0", "π"]

@@ -8,7 +8,7 @@ import pytest
 
 import meanfield as mf
 from meanfield.cli.parser import main
-from meanfield.figures.comparison.token_numbers import plot_limit
+from meanfield.figures.figure import plot_result
 
 
 @pytest.fixture(scope="module")
@@ -81,7 +81,7 @@ def test_results_are_a_dataset_a_table_and_a_report(found):
 
 
 def test_figure_is_drawn(found, tmp_path):
-    assert plot_limit(found, tmp_path / "limit.png").stat().st_size > 10_000
+    assert plot_result(found, tmp_path / "limit.png").stat().st_size > 10_000
     assert len(found.plot().subfigs) == 2
 
 

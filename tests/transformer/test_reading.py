@@ -152,17 +152,14 @@ def test_misspelt_words_are_told(capsys, arguments, message):
 def test_two_runs_in_many_dimensions_are_compared_by_their_inner_products(file, tmp_path):
     """The density of all pairs has integral 1 and the recorded mean, and the figure has one more panel for each
     shown time."""
-    from matplotlib.figure import Figure
-
     from meanfield.analysis.comparison import compare
-    from meanfield.figures.comparison.figure import compose
     from meanfield.figures.comparison.pairs import BINS, products_of
 
     run = read(file)
     density, mean = products_of(run, LAYERS)
     assert density.sum() * 2 / BINS == pytest.approx(1.0, abs=1e-12)  # rounding
     assert mean == pytest.approx(run.diagnostics["cosine"][-1], abs=1e-12)
-    panels = compose(compare(file, file), Figure()).axes
+    panels = compare(file, file).plot().axes
     assert [ax.get_title() for ax in panels[-3:]] == ["t = 0", "t = 1", "t = 3"]
     for line in panels[1].lines:  # mean inner products over time
         np.testing.assert_allclose(line.get_ydata(), run.diagnostics["cosine"], atol=1e-12)

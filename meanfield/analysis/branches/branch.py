@@ -65,7 +65,7 @@ class BranchOfCase(Drawn):
     unit: float
     beta_unit: float
 
-    drawing: ClassVar = "meanfield.figures.branch:compose_branch"
+    drawing: ClassVar = "meanfield.figures.branch:draw_branch"
     drawing_size: ClassVar = (6.4, 4.2)
 
     def __repr__(self) -> str:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from pathlib import Path
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -27,7 +26,7 @@ from meanfield.figures.axes import (
 from meanfield.figures.captions import set_heading, wrap_text
 from meanfield.figures.comparison.pairs import draw_means, draw_pairs_beside
 from meanfield.figures.comparison.states import draw_lines, draw_maps, maps_height
-from meanfield.figures.figure import WIDTH, write_figure
+from meanfield.figures.figure import WIDTH
 from meanfield.figures.run_data import BLACK, BLUE, GREEN, ORANGE, VERMILION
 from solvers.mesh.mesh import Floats
 
@@ -39,23 +38,6 @@ SPREAD = 30.0  # ratio of largest to smallest distance for a log axis
 FLOOR = 1e-6  # fraction of the largest distance: smaller values may be rounding
 _DRAWN = ("S1", "S2", "R1", "R2", "R3")
 _CURVES = (("l1", "L¹", GREEN), ("w1", "W₁", BLUE), ("w2", "W₂", VERMILION), ("centroid", "centroid", ORANGE))
-
-
-def plot_compare(comparison: Comparison, figure: str | Path) -> Path:
-    """Draw a comparison of runs to ``figure`` (.png, .pdf or .svg) and return the path.
-
-    States are drawn on the circle, on the sphere and in one dimension; for tokens in higher dimensions, the
-    distributions of ⟨x, y⟩ of pairs are drawn. Raises FileError for an unknown suffix, and if the folder of the figure
-    is missing or read-only.
-    """
-    return write_figure(figure, lambda drawing: compose(comparison, drawing))
-
-
-def compose(comparison: Comparison, figure: Figure) -> Figure:
-    """Draw a comparison of runs on an empty ``figure``, set its size, and return the figure."""
-    figure.set_size_inches(*size_of(comparison))
-    draw_comparison(comparison, figure)
-    return figure
 
 
 def size_of(comparison: Comparison) -> tuple[float, float]:

@@ -4,13 +4,11 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from functools import partial
-from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
 from meanfield.figures.axes import label_decades, panels_across, row_of_axes
-from meanfield.figures.figure import write_figure
 from meanfield.figures.run_data import BLACK, BLUE, GREEN, ORANGE, PURPLE, SKY, VERMILION
 
 if TYPE_CHECKING:
@@ -21,14 +19,6 @@ if TYPE_CHECKING:
 
 COLORS = (BLUE, VERMILION, GREEN, PURPLE, ORANGE, SKY)
 MAX_OBSERVABLES = 3  # panels of fluctuations in a row
-
-
-def plot_limit(found: Limit, figure: str | Path) -> Path:
-    """Draw tokens beside their density to ``figure`` (.png, .pdf or .svg) and return the path.
-
-    Raises FileError for an unknown suffix, and if the folder of the figure is missing or read-only.
-    """
-    return write_figure(figure, lambda drawing: compose(found, drawing), figsize=found.drawing_size)
 
 
 def compose(found: Limit, figure: Figure | SubFigure) -> None:
