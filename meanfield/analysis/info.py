@@ -9,7 +9,8 @@ from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
 
-from meanfield.case.load import read_toml
+from meanfield.case.errors import CaseError
+from meanfield.case.load import parse, read_toml
 from meanfield.diagnostics.overflow import describe_overflow, overflows
 from meanfield.domains.table import kind_of
 from meanfield.runtime.messages import counted
@@ -174,8 +175,6 @@ def _layer(text: str) -> list[str] | None:
 
     The result is None for an empty text, and for a case of another version whose keys are unknown.
     """
-    from meanfield.case.errors import CaseError
-    from meanfield.case.load import parse
     from meanfield.case.summary import describe_layer
 
     try:

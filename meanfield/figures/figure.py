@@ -14,6 +14,7 @@ import numpy as np
 
 from meanfield.analysis.drawn import Drawn
 from meanfield.analysis.snapshot_clusters import counter
+from meanfield.analysis.stability_report import critical_noise_of, rates_of, refusal_of_theory
 from meanfield.case.summary import describe_layer
 from meanfield.domains import domain as domains
 from meanfield.domains.table import kind_of
@@ -35,13 +36,13 @@ from meanfield.figures.predictions.table import predictions_of
 from meanfield.figures.run_data import Integers, RunData, TokenData, with_times
 from meanfield.figures.saving import FONTS, figure_target, save
 from meanfield.figures.trim import trim_cells
+from solvers.io.run_file import FileError, Run, read
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
     from matplotlib.figure import Figure, SubFigure
 
     from meanfield.case.case import Case
-    from solvers.io.run_file import Run
 
 WIDTH = 10.0  # inches
 MAX_HEIGHT = 13.5  # inches: labels of a higher page would be too small on a screen
@@ -59,7 +60,6 @@ def plot(path: str | Path, figure: str | Path, options: FigureOptions | None = N
     import matplotlib
 
     from meanfield.figures.fields import plot_fields
-    from solvers.io.run_file import FileError, read
 
     options, run = options or FigureOptions(), read(path)
     if run.is_solution:
@@ -91,7 +91,6 @@ def load(path: str | Path | Run) -> RunData:
     """Return the data for figures of a run, or of its file. Raises FileError for a run without snapshots."""
     from meanfield.diagnostics.table import energy_unit, entropy_is_relative
     from meanfield.runtime.segments import case_of
-    from solvers.io.run_file import FileError, read
 
     run = read(path)
     if run.is_solution:
@@ -157,15 +156,11 @@ def _growth(case: Case, degrees: int) -> Floats | None:
 
     None if linear theory does not apply to the case.
     """
-    from meanfield.analysis.stability_report import rates_of, refusal_of_theory
-
     return None if refusal_of_theory(case) else rates_of(case, np.arange(degrees))
 
 
 def _critical(case: Case) -> float | None:
     """Return the noise below which the uniform density is unstable; None without noise or linear theory."""
-    from meanfield.analysis.stability_report import critical_noise_of, refusal_of_theory
-
     if case.stabilizers.noise == 0 or refusal_of_theory(case):
         return None
     return critical_noise_of(case) or None  # 0 if no mode grows even without noise

@@ -10,19 +10,20 @@ import numpy as np
 
 from meanfield.analysis.mergers import Mergers, lasts, merger_tree, staircase
 from meanfield.analysis.tracks import Merger, Track, Tracks, tracks_of
+from meanfield.case.summary import describe_layer
 from meanfield.domains.table import kind_of
 from meanfield.figures.axes import annotate, is_early, is_single, set_time
 from meanfield.figures.captions import SEPARATOR, set_heading, set_title
 from meanfield.figures.figure import WIDTH, write_figure
 from meanfield.figures.labels import LabeledLine, write_beside
 from meanfield.figures.run_data import BLACK, BLUE, GREEN, ORANGE, PURPLE, SKY, VERMILION
+from meanfield.runtime.segments import case_of
+from solvers.io.run_file import FileError, Run, read
 from solvers.mesh.mesh import Floats
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
     from matplotlib.figure import Figure, SubFigure
-
-    from solvers.io.run_file import Run
 
 COLORS = (BLUE, VERMILION, GREEN, ORANGE, PURPLE, SKY, BLACK)
 MAX_LINE_WIDTH, MIN_LINE_WIDTH = 18.0, 0.8  # points: widths for the total mass, and smallest width
@@ -38,8 +39,6 @@ def plot_mergers(path: str | Path | Run, figure: str | Path) -> Path:
     between the samples before and after a merger. Raises solvers.io.run_file.FileError if the run file cannot be read
     or the figure not be written, ValueError for a run without trackable clusters.
     """
-    from solvers.io.run_file import read
-
     return write_figure(figure, lambda page: _compose(read(path), page), figsize=(WIDTH, HEIGHT))
 
 
@@ -53,9 +52,6 @@ def _compose(run: Run, page: Figure | SubFigure) -> None:
 
     A page of one panel has the tree only.
     """
-    from meanfield.runtime.segments import case_of
-    from solvers.io.run_file import FileError
-
     tracks = tracks_of(run)
     if not len(tracks.times):
         raise FileError(f"{run.path}: holds no sample yet")
@@ -187,9 +183,6 @@ def draw_staircase(
 
 def _heading(run: Run) -> list[str]:
     """Return the lines above the merger tree: title, manifold and parameters."""
-    from meanfield.case.summary import describe_layer
-    from meanfield.runtime.segments import case_of
-
     case = case_of(run)
     title = case.title.replace("$", r"\$") or run.path.name
     facts = [run.manifold, *describe_layer(case)]

@@ -17,6 +17,7 @@ from meanfield.movie.shown import frame_numbers
 from meanfield.runtime.paths import require_target
 from solvers.io.reading import path_of
 from solvers.io.replacing import replacement
+from solvers.io.run_file import FileError, Run, read
 from solvers.io.writing import disk_errors
 
 if TYPE_CHECKING:
@@ -25,7 +26,6 @@ if TYPE_CHECKING:
     from numpy.typing import NDArray
 
     from meanfield.figures.run_data import RunData
-    from solvers.io.run_file import Run
 
 SUFFIXES = (".gif", ".mp4")
 FPS = 12
@@ -45,8 +45,6 @@ def movie(
     """
     if not 1 <= fps <= MAX_FPS:
         raise ValueError(f"fps: {fps}; expected a whole number from 1 to {MAX_FPS}")
-    from solvers.io.run_file import read
-
     target = Path(target)
     require_target(target, path_of(path), overwrite, "movie", SUFFIXES)
     writer = _writer(target, fps)
@@ -65,8 +63,6 @@ def _animate(run_data: RunData | Run, writer: AbstractMovieWriter, target: Path,
     from subprocess import CalledProcessError
 
     from tqdm import tqdm
-
-    from solvers.io.run_file import FileError, Run
 
     title = run_data.path.name if isinstance(run_data, Run) else run_data.title
     shown = frame_numbers(run_data)
@@ -94,8 +90,6 @@ def prepared(run_data: RunData | Run) -> Iterator[tuple[Figure, Frames | FieldFr
     import matplotlib
     from matplotlib.backends.backend_agg import FigureCanvasAgg
     from matplotlib.figure import Figure
-
-    from solvers.io.run_file import Run
 
     fixed = {"figure.constrained_layout.use": False, "savefig.bbox": None}
     with matplotlib.rc_context(STYLE | fixed):
@@ -133,8 +127,6 @@ def _writer(target: Path, fps: int) -> AbstractMovieWriter:
 def _mp4_writer(target: Path, fps: int) -> AbstractMovieWriter:
     """Return a writer of MP4 movies. Raises FileError if ffmpeg is missing."""
     from matplotlib.animation import FFMpegWriter
-
-    from solvers.io.run_file import FileError
 
     if not FFMpegWriter.isAvailable():
         raise FileError(f"{target}: .mp4 needs ffmpeg, which is not on the PATH; .gif works without it")

@@ -12,7 +12,7 @@ import msgspec
 
 from meanfield.case.case import Case
 from meanfield.case.errors import CaseError, did_you_mean, refusal, refuse_unrepresentable, translate
-from meanfield.case.load import MAX_BYTES, Template, to_toml
+from meanfield.case.load import MAX_BYTES, Template, read_text, read_toml, to_toml
 from meanfield.case.overrides import inline
 from meanfield.sections.section import Count, Positive, Section, Seed
 from meanfield.shipped import shipped_texts
@@ -174,8 +174,6 @@ def parse_sweep(text: str, folder: Path = Path(), source: str = "sweep", base: s
 
     base   the TOML of the case, where the text names none
     """
-    from meanfield.case.load import read_toml
-
     data = read_toml(text, source)
     refuse_unrepresentable(data)
     try:
@@ -196,8 +194,6 @@ def parse_sweep(text: str, folder: Path = Path(), source: str = "sweep", base: s
 
 def _base(case: object, folder: Path) -> str:
     """Return the TOML of the case that a sweep varies; ``case`` is a shipped name, a path in ``folder``, or a table."""
-    from meanfield.case.load import read_text
-
     if isinstance(case, dict):
         import tomli_w
 

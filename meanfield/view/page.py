@@ -14,15 +14,17 @@ from meanfield.figures.captions import SEPARATOR, facts
 from meanfield.figures.figure import load
 from meanfield.runtime.messages import print_message
 from meanfield.runtime.paths import require_target
+from solvers.io.reading import path_of
 from solvers.io.repair import FileError
+from solvers.io.replacing import replacement
+from solvers.io.run_file import Run, read
+from solvers.io.writing import disk_errors
 
 if TYPE_CHECKING:
     from meanfield.figures.run_data import RunData
 
     # Description and levels for the script, instructions for the picture, and notes on omitted data.
     Shown = tuple[dict[str, Any], str, list[str], list[str]]
-    from solvers.io.run_file import Run
-
 SUFFIXES = (".html", ".htm")
 SCRIPTS = (
     "data",
@@ -55,11 +57,6 @@ def view(path: str | Path | Run, target: str | Path, *, overwrite: bool = False)
     stderr. Raises FileError if the run file cannot be read or has no snapshot, if the suffix is unknown, and if
     ``target`` exists and ``overwrite`` is false or cannot be written. ``target`` is written atomically.
     """
-    from solvers.io.reading import path_of
-    from solvers.io.replacing import replacement
-    from solvers.io.run_file import read
-    from solvers.io.writing import disk_errors
-
     target = Path(target)
     require_target(target, path_of(path), overwrite, "page", SUFFIXES)
     page = compose(read(path))

@@ -9,6 +9,7 @@ from pathlib import Path
 
 import numpy as np
 
+from meanfield.case.load import parse
 from meanfield.figures.axes import Floats
 from meanfield.figures.color_scale import COLOR_MAP
 from meanfield.figures.run_data import BLUE
@@ -26,6 +27,8 @@ from meanfield.view.data import Described, evenly
 from meanfield.view.page import SUFFIXES, fill_template, source, view
 from meanfield.view.panels import curve_of, linear, round_values
 from solvers.io.repair import FileError
+from solvers.io.replacing import replacement
+from solvers.io.writing import disk_errors
 
 SCRIPTS = ("data", "axis", "panel", "sweep")
 MAX_NUMBERS = 400_000  # numbers of diagnostics over time, of all points together
@@ -40,9 +43,6 @@ def view_sweep(path: str | Path, target: str | Path, *, overwrite: bool = False)
     be in progress. Raises FileError if the index cannot be read, if no point is done, or if an output exists and
     ``overwrite`` is false.
     """
-    from solvers.io.replacing import replacement
-    from solvers.io.writing import disk_errors
-
     path, target = Path(path), Path(target)
     require_target(target, path, overwrite, "page", SUFFIXES)
     found = read_sweep(path)
@@ -167,8 +167,6 @@ def _series(tables: Mapping[str, Floats], room: int) -> Described | None:
 
 def _theory(found: SweepResults, x: str, y: str | None, value: str) -> Described | None:
     """Return the theoretical curve over keys ``x`` and ``y`` of a sweep as plain values, None if there is none."""
-    from meanfield.case.load import parse
-
     if y is None or (curve := theory_of_map(parse(found.attributes["case"]), x, y, value)) is None:
         return None
     name, height = curve

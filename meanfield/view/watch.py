@@ -9,12 +9,9 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
-from typing import TYPE_CHECKING
 
 from meanfield.view.page import compose, source
-
-if TYPE_CHECKING:
-    from solvers.io.run_file import Run
+from solvers.io.run_file import FileError, Run, read
 
 HOST = "127.0.0.1"
 POLL_INTERVAL = 0.5  # seconds between readings of the file
@@ -120,8 +117,6 @@ def watch(path: str | Path, say: Callable[[str], None]) -> str:
     The result is ``stop_reason`` of the file, or "killed". The function ``say`` is called with the address. Raises
     FileError for a file that cannot be read or shown, or is not being written.
     """
-    from solvers.io.run_file import FileError, read
-
     if (run := read(path)).writer is None:
         raise FileError(f"{path}: is not being written; open it: meanfield view {path}")
     with serving() as server:

@@ -8,6 +8,9 @@ import numpy as np
 
 from meanfield.figures.axes import Floats
 from meanfield.figures.predictions.prediction import Prediction
+from meanfield.sections.attention import Attention, Replicator
+from meanfield.sections.evolution import Stabilizers
+from meanfield.sections.initial import Equiangular, Moebius, Uniform, Waves
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -19,9 +22,6 @@ HIGH_DIMENSION = 64  # smallest dimension for which the limit d → ∞ is drawn
 
 def is_plain(case: Case) -> bool:
     """Return whether tokens on a sphere move by softmax attention with Q = K = V = I alone, in continuous time."""
-    from meanfield.sections.attention import Attention
-    from meanfield.sections.evolution import Stabilizers
-
     plain = case.attention == Attention(beta=case.attention.beta) and case.stabilizers == Stabilizers()
     alone = case.feed_forward is None and case.reaction is None and case.sequence is None
     return plain and alone and case.time.method != "layers"
@@ -32,8 +32,6 @@ def centroid_of_moebius(case: Case) -> Prediction | None:
 
     It is exact for β = 0 and d = 2 or 3. For d ≥ HIGH_DIMENSION it is the limit d → ∞. None for other cases.
     """
-    from meanfield.sections.initial import Moebius
-
     start, d = case.initial, case.domain.d
     if not isinstance(start, Moebius) or not is_plain(case):
         return None
@@ -78,8 +76,6 @@ def centroid_of_equiangular(case: Case) -> Prediction | None:
 
     None for other cases. See arXiv:2312.10794v4, section 6.
     """
-    from meanfield.sections.initial import Equiangular
-
     start, beta, count = case.initial, case.attention.beta, case.domain.count
     if not isinstance(start, Equiangular) or not is_plain(case) or count is None or count < 2:
         return None
@@ -96,10 +92,6 @@ def centroid_of_selection(case: Case) -> Prediction | None:
 
     It is I_{d/2}/I_{d/2−1} at rate·|a|·t, I the modified Bessel function. None for other cases.
     """
-    from meanfield.sections.attention import Replicator
-    from meanfield.sections.evolution import Stabilizers
-    from meanfield.sections.initial import Uniform
-
     reaction, value = case.reaction, case.attention.value
     if not isinstance(reaction, Replicator) or reaction.vector is None or reaction.matrix is not None:
         return None
@@ -123,10 +115,6 @@ def radius_of_constant_field(case: Case) -> Prediction | None:
 
     γ is the gate of the decay −γx, and there is no layer norm. None for other cases.
     """
-    from meanfield.sections.attention import Attention
-    from meanfield.sections.evolution import Stabilizers
-    from meanfield.sections.initial import Waves
-
     start, gate = case.initial, case.stabilizers.gate
     if not isinstance(start, Waves) or start.amplitude > 0.5 * np.linalg.norm(start.mean):
         return None

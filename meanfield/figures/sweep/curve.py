@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from numpy.typing import NDArray
 
+from meanfield.case.load import parse
 from meanfield.figures.axes import Floats, label_decades
 from meanfield.figures.run_data import BLACK, BLUE, GREEN, ORANGE, PURPLE, SKY, VERMILION
 from meanfield.figures.sweep.theory import critical_line, theory_of_curve
@@ -88,8 +89,6 @@ def _draw_theory(ax: Axes, found: SweepResults, x: str, value: str, groups: int)
 
     Each is drawn only if a theory applies.
     """
-    from meanfield.case.load import parse
-
     case = parse(found.attributes["case"])
     if (curve := theory_of_curve(case, x, value)) is not None:
         name, height = curve

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 from numpy.typing import NDArray
 
+from meanfield.case.load import parse
 from meanfield.figures.axes import Floats, label_decades
 from meanfield.figures.color_scale import color_map
 from meanfield.figures.sweep.curve import abscissas, axis_name, scalar, short
@@ -151,8 +152,6 @@ def _leave_outer_labels(axes: list[Axes]) -> None:
 
 def _draw_theory(ax: Axes, found: SweepResults, x: str, y: str, value: str) -> None:
     """Draw the theoretical curve, such as the critical noise, on a map of a sweep, if there is one."""
-    from meanfield.case.load import parse
-
     curve = theory_of_map(parse(found.attributes["case"]), x, y, value)
     if curve is None:
         return

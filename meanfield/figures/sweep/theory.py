@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
+from meanfield.analysis.stability_report import critical_noise_of, refusal_of_theory
 from solvers.mesh.mesh import Floats
 
 if TYPE_CHECKING:
@@ -73,16 +74,12 @@ def critical_line(case: Case, x: str) -> float | None:
     """
     if x != "stabilizers.noise" or not _has_theory(case):
         return None
-    from meanfield.analysis.stability_report import critical_noise_of
-
     return critical_noise_of(case)
 
 
 def _critical_noises(case: Case, betas: Floats) -> Floats:
     """Return the critical noise of a case with linear theory for each value ``betas`` of attention.beta."""
     from msgspec.structs import replace
-
-    from meanfield.analysis.stability_report import critical_noise_of
 
     cases = (replace(case, attention=replace(case.attention, beta=float(beta))) for beta in betas)
     return np.array([critical_noise_of(each) for each in cases])
@@ -96,6 +93,4 @@ def _is_plain(case: Case) -> bool:
 
 def _has_theory(case: Case) -> bool:
     """Return whether linear theory about the uniform density applies to a case."""
-    from meanfield.analysis.stability_report import refusal_of_theory
-
     return refusal_of_theory(case) is None
