@@ -261,15 +261,9 @@ def _is_stiff(case: Case) -> bool:
 
 def read_text(name_or_path: str) -> str:
     """Return the text of a case file, or of the shipped case of that name. Raises CaseError."""
-    path = Path(name_or_path)
-    try:
-        if path.exists() and not path.is_dir():
-            return _text_of(path)
-    except UnicodeDecodeError:
-        raise CaseError(f"{name_or_path}: not a case file: not UTF-8 text") from None
-    except OSError as error:
-        raise CaseError(f"{name_or_path}: cannot be read: {error.strerror}") from None
-    texts = shipped_texts("cases")
+    if (text := text_of_file(name_or_path, "case")) is not None:
+        return text
+    path, texts = Path(name_or_path), shipped_texts("cases")
     if name_or_path not in texts:
         if name_or_path and path.is_dir():
             raise CaseError(f"{name_or_path}: is a folder; expected a case file")
@@ -278,10 +272,20 @@ def read_text(name_or_path: str) -> str:
     return texts[name_or_path]
 
 
-def _text_of(path: Path) -> str:
-    """Return the text of a file, which may be a pipe. Raises CaseError for a text longer than MAX_BYTES."""
-    with open(path, "rb") as file:
-        data = file.read(MAX_BYTES + 1)
-    if len(data) > MAX_BYTES:
-        raise CaseError(f"{path}: not a case file: longer than {MAX_BYTES} bytes")
-    return data.decode("utf-8-sig")  # some editors write a byte order mark
+def text_of_file(path: str, kind: str) -> str | None:
+    """Return the text of a file, which may be a pipe, or None if there is no such file.
+
+    Raises CaseError for a file that cannot be read as a "case" or "sweep", and for a text longer than MAX_BYTES.
+    """
+    try:
+        if not Path(path).exists() or Path(path).is_dir():
+            return None
+        with open(path, "rb") as file:
+            data = file.read(MAX_BYTES + 1)
+        if len(data) > MAX_BYTES:
+            raise CaseError(f"{path}: not a {kind} file: longer than {MAX_BYTES} bytes")
+        return data.decode("utf-8-sig")  # some editors write a byte order mark
+    except UnicodeDecodeError:
+        raise CaseError(f"{path}: not a {kind} file: not UTF-8 text") from None
+    except OSError as error:
+        raise CaseError(f"{path}: cannot be read: {error.strerror}") from None

@@ -14,7 +14,7 @@ from numpy.typing import NDArray
 from meanfield.clusters.parts import between_parts
 from solvers.backends import host_backend
 from solvers.mesh.mesh import Floats, Mesh
-from solvers.transforms.harmonics import Harmonics, harmonic_transform
+from solvers.transforms.harmonics import Harmonics
 
 STEP = np.pi / 60  # 3°
 FINE_ANGLES = np.arccos(1 - np.array([1e-3, 1e-4, 1e-5, 1e-6]))
@@ -68,25 +68,6 @@ def _slot(z: Floats) -> np.ndarray:
     return np.clip((z + 1.0) * (SLOTS / 2), 0, SLOTS - 1).astype(np.int32)
 
 
-def pairs_of_density(mesh: Mesh, masses: Floats) -> Floats:
-    """Return the probabilities (bins,) of z = ⟨x, y⟩ for two tokens drawn from a density on the circle or sphere.
-
-    The density is given by the masses of the cells (cells). On the circle the result is exact for a density that is
-    constant in each cell. On the sphere pairs of cells are summed if few cells hold all but 1e-9 of the mass, as after
-    a collapse. Otherwise the result is a sum over degrees,
-
-        P(z in [a, b]) = ½ Σ_l p_l (P_{l+1} − P_{l−1})|_a^b / (2l + 1) ,   p_l = mean square of the degree-l part of
-        ρ/ρ̄
-
-    with each token smoothed over about half a cell.
-    """
-    rows = masses[None]
-    if mesh.dimension == 1:
-        return np.asarray(pairs_on_circle(rows)[0])
-    degrees = spectra(mesh, harmonic_transform(mesh, resolved_degree(mesh)), rows)
-    return np.asarray(pairs_on_sphere(mesh, rows, degrees)[0])
-
-
 def spectra(mesh: Mesh, transform: Harmonics, masses: Floats) -> Floats:
     """Return the mean square (rows, degrees) of the degree-l part of ρ/ρ̄, for densities ρ of masses (rows, cells).
 
@@ -107,7 +88,13 @@ def pairs_on_sphere(mesh: Mesh, masses: Floats, degrees: Floats) -> Floats:
     """Return the probabilities (rows, bins) of z = ⟨x, y⟩ for two tokens of densities on a sphere.
 
     The densities are given by masses (rows, cells), and by ``degrees``, their :func:`spectra` up to the resolved
-    degree.
+    degree. Pairs of cells are summed if few cells hold all but 1e-9 of the mass, as after a collapse. Otherwise the
+    result is a sum over degrees,
+
+        P(z in [a, b]) = ½ Σ_l p_l (P_{l+1} − P_{l−1})|_a^b / (2l + 1) ,   p_l = mean square of the degree-l part of
+        ρ/ρ̄
+
+    with each token smoothed over about half a cell.
     """
     return np.stack([_pairs_on_sphere(mesh, *row) for row in zip(_shares(masses), degrees, strict=True)])
 

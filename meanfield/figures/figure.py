@@ -190,11 +190,6 @@ def plot_result(found: Drawn, figure: str | Path) -> Path:
     return write_figure(figure, lambda page: domains.load(found.drawing)(found, page), figsize=found.drawing_size)
 
 
-def draw(run_data: RunData, target: Path) -> Path:
-    """Draw the data of a run to ``target``, snapshots above and diagnostics below, and return ``target``."""
-    return write_figure(target, lambda figure: compose(run_data, figure))
-
-
 def fill(figure: Figure | SubFigure, run_data: RunData, options: FigureOptions) -> None:
     """Draw a run into an empty figure or subfigure of the caller, keeping its size: the whole page, or selected panels.
 
@@ -266,16 +261,6 @@ def panel(run_data: RunData, ax: Axes, names: Sequence[str] | None = None) -> Fi
     draw_on(ax, run_data, chosen[0])
     figure = ax.get_figure(root=True)
     assert figure is not None
-    return figure
-
-
-def compose(run_data: RunData, figure: Figure, size: tuple[float, float] | None = None) -> Figure:
-    """Draw the whole page of a run on an empty ``figure`` and return the figure.
-
-    ``size`` in inches defaults to the space that the parts need.
-    """
-    figure.set_size_inches(size or _page_size(run_data))
-    draw_page(figure, run_data)
     return figure
 
 

@@ -12,7 +12,7 @@ import msgspec
 
 from meanfield.case.case import Case
 from meanfield.case.errors import CaseError, did_you_mean, refusal, refuse_unrepresentable, translate
-from meanfield.case.load import MAX_BYTES, Template, read_text, read_toml, to_toml
+from meanfield.case.load import Template, read_text, read_toml, text_of_file, to_toml
 from meanfield.case.overrides import inline
 from meanfield.sections.section import Count, Positive, Section, Seed
 from meanfield.shipped import shipped_texts
@@ -151,17 +151,7 @@ def load_sweep(name_or_path: str | Path) -> Sweep:
     The case may be in a file beside the sweep file. Raises CaseError.
     """
     path, source = Path(name_or_path), str(name_or_path)
-    if path.is_file():
-        try:
-            with open(path, "rb") as file:
-                data = file.read(MAX_BYTES + 1)
-            if len(data) > MAX_BYTES:
-                raise CaseError(f"{source}: not a sweep file: longer than {MAX_BYTES} bytes")
-            text = data.decode("utf-8-sig")
-        except UnicodeDecodeError:
-            raise CaseError(f"{source}: not a sweep file: not UTF-8 text") from None
-        except OSError as error:
-            raise CaseError(f"{source}: cannot be read: {error.strerror}") from None
+    if (text := text_of_file(source, "sweep")) is not None:
         return parse_sweep(text, path.parent, source)
     if source not in (texts := shipped_texts("sweeps")):
         hint = did_you_mean(path.name.removesuffix(".toml"), texts) or f"; shipped are {', '.join(texts)}"

@@ -6,8 +6,9 @@ import numpy as np
 import pytest
 
 from meanfield.clusters import pairs
-from meanfield.clusters.pairs import ANGLES, BINS, CLOSE, EDGES, close_pairs, pairs_of_density, pairs_of_points
+from meanfield.clusters.pairs import ANGLES, BINS, CLOSE, EDGES, close_pairs, pairs_of_points
 from solvers.mesh.mesh import circle, sphere
+from solvers.transforms.harmonics import harmonic_transform
 
 mesh_circle, mesh_sphere = cache(circle), cache(sphere)
 
@@ -15,6 +16,14 @@ mesh_circle, mesh_sphere = cache(circle), cache(sphere)
 def unit(random, count, dimension):
     points = random.standard_normal((count, dimension))
     return points / np.linalg.norm(points, axis=1)[:, None]
+
+
+def pairs_of_density(mesh, masses):
+    """Return the probabilities (bins,) of ⟨x, y⟩ for two tokens of a density with masses (cells)."""
+    if mesh.dimension == 1:
+        return pairs.pairs_on_circle(masses[None])[0]
+    transform = harmonic_transform(mesh, pairs.resolved_degree(mesh))
+    return pairs.pairs_on_sphere(mesh, masses[None], pairs.spectra(mesh, transform, masses[None]))[0]
 
 
 def by_brute_force(points, masses, different):

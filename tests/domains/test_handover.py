@@ -6,14 +6,15 @@ import numpy as np
 import pytest
 from support import exact, exact_atoms
 
+from meanfield.clusters.on_cells import find_clusters
 from meanfield.domains.atoms.handover import (
     SPREAD,
     _time_below,
     atoms_of,
+    cluster_spreads,
     collapsed_clusters,
     difference,
     hand_over_error,
-    largest_cluster_width,
 )
 from meanfield.domains.atoms.velocity import Atoms, AtomVelocity
 from meanfield.domains.particles.velocity import ParticleVelocity
@@ -35,6 +36,11 @@ ANGLE, MESH = 2.0, circle(512)
 
 def on_circle(*angles):
     return np.stack([np.cos(angles), np.sin(angles)], axis=1)
+
+
+def largest_cluster_width(mesh, density):
+    """Return the largest width of the clusters of a density (cells) in cell widths."""
+    return cluster_spreads(mesh, density, find_clusters(mesh, density)).max()
 
 
 def law(beta):
@@ -85,7 +91,6 @@ def test_points_on_the_sphere_are_held_within_a_cell_or_so():
 
 def test_a_density_counts_as_collapsed_when_all_clusters_have():
     uniform = initial_uniform(MESH)
-    assert largest_cluster_width(MESH, uniform) == np.inf
     assert collapsed_clusters(MESH, uniform) is None
     narrow, wide = initial_points(MESH, on_circle(0.3)), initial_von_mises_fisher(MESH, on_circle(2.3), [200.0], [1.0])
     assert collapsed_clusters(MESH, 0.7 * narrow + 0.3 * wide) is None

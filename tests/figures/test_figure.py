@@ -19,11 +19,12 @@ from meanfield.case.summary import describe_layer
 from meanfield.figures.axes import label_decades, label_linear, set_time
 from meanfield.figures.captions import cluster_history, facts, heading
 from meanfield.figures.color_scale import Scale
-from meanfield.figures.figure import MAX_HEIGHT, _growth, compose, draw, load, plot
+from meanfield.figures.figure import MAX_HEIGHT, _growth, load, page, plot
 from meanfield.figures.free_radius import directions_of, draw_plane, plane_reaches, quantiles, radii_of
 from meanfield.figures.panels.selected import panels
 from meanfield.figures.profiles import average_rows, time_edges
 from meanfield.figures.run_data import RunData, describe_snapshot, snapshots_chosen
+from meanfield.figures.saving import save
 from meanfield.figures.sphere_map import (
     cell_angles,
     draw_clusters,
@@ -187,7 +188,7 @@ def test_what_was_recorded_once_has_no_panel() -> None:
     entropy = np.where(times == 0, 1.0, np.nan)
     data = replace(data, diagnostics=data.diagnostics | {"entropy": entropy})
     assert panels(without(data, "energy", "speed", "power")) == ["clusters"]
-    figure = compose(data, Figure())
+    figure = page(data)
     titles = [ax.get_title() for ax in figure.findobj(matplotlib.axes.Axes)]
     assert "energy $E$" in titles
 
@@ -207,7 +208,7 @@ def test_the_line_below_tells_when_clusters_were_lost(counts: list[int], history
     recorded = {"time": np.arange(8.0), "clusters": np.array(counts, dtype=float)}
     data = run_data(circle(16), LINEAR, diagnostics=recorded, clusters=None)
     assert cluster_history(data) == history
-    below = compose(data, Figure()).get_supxlabel()
+    below = page(data).get_supxlabel()
     assert below == history
     assert cluster_history(without(data, "clusters")) == ""
 
@@ -227,7 +228,7 @@ def test_no_figure_is_so_high_that_its_labels_are_lost(
 ) -> None:
     monkeypatch.setattr("meanfield.figures.profiles.draw_profiles", lambda figure, run_data: None)
     monkeypatch.setattr("meanfield.figures.profiles.profiles_height", lambda run_data: height)
-    assert compose(run_data(circle(16), LINEAR), Figure()).get_size_inches()[1] == pytest.approx(inches)
+    assert page(run_data(circle(16), LINEAR)).get_size_inches()[1] == pytest.approx(inches)
 
 
 @pytest.mark.filterwarnings("error")
@@ -301,7 +302,7 @@ def test_a_small_change_is_shown_as_a_change() -> None:
     data = without(run_data(circle(16), LINEAR), "entropy")
     for energy, first, label in [(1e4 + LINEAR, 0.0, "gain in $E$"), (1 + LINEAR, 1.0, "$E$")]:
         changed = replace(data, diagnostics=data.diagnostics | {"energy": energy})
-        figure = compose(changed, Figure())
+        figure = page(changed)
         ax = next(ax for ax in figure.findobj(matplotlib.axes.Axes) if ax.get_title() == "energy $E$")
         assert ax.lines[0].get_ydata()[0] == first
         assert ax.get_ylabel() == label
@@ -311,7 +312,7 @@ def test_a_small_change_is_shown_as_a_change() -> None:
 def test_energy_has_the_unit_that_its_file_says(tmp_path: Path, scale: float, scaled: bool) -> None:
     """The kernel of β = 8 reaches e^800 on a circle of radius 10, and the energy axis has this number as its unit."""
     run(parse(SHARP, [f"stabilizers.scale={scale}"]), tmp_path / "sharp.h5", quiet=True)
-    figure = compose(load(tmp_path / "sharp.h5"), Figure())
+    figure = page(load(tmp_path / "sharp.h5"))
     labels = [ax.get_ylabel() for ax in figure.findobj(matplotlib.axes.Axes)]
     assert any(r"$E$/$e^{|\beta|}$" in label for label in labels) == scaled
 
@@ -372,7 +373,7 @@ def test_prediction_starts_at_the_fastest_mode_and_grows_at_its_rate() -> None:
 
 
 def dashed(data: RunData) -> matplotlib.lines.Line2D | None:
-    figure = compose(without(data, "energy"), Figure())
+    figure = page(without(data, "energy"))
     lines = [line for ax in figure.findobj(matplotlib.axes.Axes) for line in ax.lines if line.get_linestyle() == "--"]
     return lines[0] if lines else None
 
@@ -382,7 +383,7 @@ def dashed(data: RunData) -> matplotlib.lines.Line2D | None:
 @pytest.mark.parametrize("mesh", [sphere(12), circle(64)], ids=["sphere", "circle"])
 def test_figures_are_written(tmp_path: Path, mesh: Mesh, suffix: str) -> None:
     data = run_data(mesh, LINEAR[::10])
-    target = draw(data, tmp_path / f"figure{suffix}")
+    target = save(page(data), tmp_path / f"figure{suffix}")
     head = {".png": b"\x89PNG", ".pdf": b"%PDF", ".svg": b"<?xml"}[suffix]
     assert target.read_bytes().startswith(head)
 

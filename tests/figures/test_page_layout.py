@@ -19,7 +19,7 @@ from matplotlib.text import Text
 from matplotlib.transforms import Bbox
 from support.run_data import LINEAR, LOG, MANIFOLDS, crowd, law, particles, run_data, without
 
-from meanfield.figures.figure import STYLE, WIDTH, compose
+from meanfield.figures.figure import STYLE, WIDTH, draw_page, page
 from meanfield.figures.panels.options import PAPER
 from meanfield.figures.run_data import RunData
 from meanfield.figures.saving import DPI
@@ -156,7 +156,8 @@ def drawn(
     """Return the figure and every text painted on it; axes contain more tick labels than they show."""
     with matplotlib.rc_context(style), warnings.catch_warnings():
         warnings.simplefilter("error")  # a layout without room only warns, and puts all axes on top of each other
-        figure = compose(data, Figure(dpi=DPI), size)
+        figure = Figure(size or page(data).get_size_inches(), dpi=DPI)
+        draw_page(figure, data)
         painted = record_texts(monkeypatch)
         FigureCanvasAgg(figure).draw()
     return figure, painted

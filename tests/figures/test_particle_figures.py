@@ -15,7 +15,7 @@ from support.run_data import LINEAR, LOG, particles, run_data, without
 
 from meanfield.figures.axes import draw_change, mark_time, set_decades
 from meanfield.figures.captions import cluster_history, facts
-from meanfield.figures.figure import compose, load, panel, plot
+from meanfield.figures.figure import load, page, panel, plot
 from meanfield.figures.panels.selected import panels
 from meanfield.figures.particles.circle import TWO_PI, copies, draw_angle_lines
 from meanfield.figures.particles.panels import draw_radii
@@ -176,7 +176,7 @@ def test_speed_is_drawn_as_long_as_tokens_are_not_one() -> None:
 )  # fmt: skip
 def test_dimension_and_number_say_what_is_drawn(data: RunData, titles: set[str]) -> None:
     with matplotlib.rc_context({"figure.constrained_layout.use": True}):
-        figure = compose(data, Figure())
+        figure = page(data)
     assert titles <= {ax.get_title() for ax in figure.findobj(Axes)}
 
 
@@ -208,7 +208,7 @@ def test_what_is_no_number_leaves_a_gap() -> None:
 def test_an_energy_that_grows_over_decades_is_drawn_by_decades() -> None:
     data = particles(3, 4)
     data = replace(data, diagnostics=data.diagnostics | {"energy": np.geomspace(1, 1e300, 41)})
-    ax = next(ax for ax in compose(data, Figure()).findobj(Axes) if ax.get_title() == "energy $E$")
+    ax = next(ax for ax in page(data).findobj(Axes) if ax.get_title() == "energy $E$")
     assert ax.get_yscale() == "log"
     assert ax.get_ylim()[1] < 1e101  # a log axis has no ticks beyond this value
 
@@ -217,7 +217,7 @@ def test_the_handover_is_marked_in_every_panel_over_time() -> None:
     data = run_data(circle(64), LINEAR, handover=4.0)
     assert "atoms from t = 4" in facts(data)
     assert not [fact for fact in facts(replace(data, handover=np.nan)) if "atoms" in fact]
-    over_time = [ax for ax in compose(data, Figure()).findobj(Axes) if ax.get_xlim() == (0.0, 10.0)]
+    over_time = [ax for ax in page(data).findobj(Axes) if ax.get_xlim() == (0.0, 10.0)]
     marked = [ax for ax in over_time if "point masses" in [text.get_text() for text in ax.texts]]
     assert len(marked) == 5, "the density over time, and four panels"
     ax = Figure().subplots()
@@ -265,15 +265,15 @@ def test_tokens_move_in_their_picture_and_keep_their_page(d: int, count: int) ->
     for data in (particles(d, count, LINEAR[::5]), bare, particles(d, count, np.zeros(1))):
         times = data.times
         first, last = drawn_pages(data, [0, len(times) - 1])
-        for page in (first, last):
-            stays_on(page)
+        for picture in (first, last):
+            stays_on(picture)
         assert len(times) == 1 or np.mean(first[102:452, :WIDTH] != last[102:452, :WIDTH]) > 1e-3
         assert len(times) == 1 or np.array_equal(first[:60], last[:60]), "the heading moved"
 
 
 def test_layers_of_a_trained_transformer_are_called_layers() -> None:
     data = replace(particles(64, 8), manifold="transformer", in_layers=True)
-    figure = compose(data, Figure())
+    figure = page(data)
     labels = {ax.get_xlabel() for ax in figure.axes} | {ax.get_title() for ax in figure.axes}
     assert {"layer", "layer  (gray: snapshots above)"} <= labels
     assert not [label for label in labels if "time" in label or "t =" in label]

@@ -41,15 +41,6 @@ class HandoverError:
     merger: float
 
 
-def largest_cluster_width(mesh: Mesh, density: Floats) -> float:
-    """Return the largest width of the clusters of a density (cells), by :func:`cluster_spreads`, in cell widths.
-
-    The width is infinite for a density without clusters.
-    """
-    clusters = find_clusters(mesh, density)
-    return float(cluster_spreads(mesh, density, clusters).max()) if clusters.count else np.inf
-
-
 def cluster_spreads(mesh: Mesh, density: Floats, clusters: Clusters) -> Floats:
     """Return the widths √(Σ m |x − center|²/Σ m) of the clusters of a density, (k,), in cell widths of the mesh.
 
