@@ -94,8 +94,7 @@ def _merge_knots(a: Floats, b: Floats, low: float, high: float) -> Floats:
     """Return the distinct knots of two sorted arrays between ``low`` and ``high``, with these two."""
     inside = [knots[np.searchsorted(knots, low) : np.searchsorted(knots, high)] for knots in (a, b)]
     knots = np.sort(np.concatenate([[low], *inside, [high]]), kind="stable")  # fast for sorted parts
-    distinct: Floats = knots[np.concatenate([[True], np.diff(knots) > 0])]
-    return distinct
+    return np.asarray(knots[np.concatenate([[True], np.diff(knots) > 0])])
 
 
 def _values_along_pieces(knots: Floats, values: Floats, ends: Floats) -> tuple[Floats, Floats]:

@@ -93,8 +93,7 @@ def _density_of_function(
         expected = f"a function of x {x.shape} that returns an array ({len(x)},)"
         raise _refusal(f"the function {name} that returns an array {values.shape}", expected)
     relative_to = problem.initial()[: len(x)]
-    density: NDArray[np.float64] = values * (relative_to / relative_to.max())
-    return density
+    return np.asarray(values * (relative_to / relative_to.max()))
 
 
 def _values(density: NDArray[Any]) -> Tables:

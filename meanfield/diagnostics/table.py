@@ -153,8 +153,7 @@ def heaviest(values: Floats) -> Floats:
 
     The clusters are in order of their masses, heaviest first.
     """
-    padded: Floats = heaviest_of_rows(np.array([len(values)]), values[None])[0]
-    return padded
+    return np.asarray(heaviest_of_rows(np.array([len(values)]), values[None])[0])
 
 
 def heaviest_of_rows(counts: NDArray[np.intp], values: Floats) -> Floats:

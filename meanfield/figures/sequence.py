@@ -61,5 +61,4 @@ def _principal(fields: Floats) -> Floats:
     vectors = fields.reshape(-1, fields.shape[-1])
     vectors = vectors[np.unique(np.linspace(0, len(vectors) - 1, MAX_SAMPLED).astype(int))]
     two = np.linalg.svd(vectors, full_matrices=False)[2][:2]
-    axes: Floats = two * np.sign(two[np.arange(2), np.abs(two).argmax(axis=1)])[:, None]
-    return axes
+    return np.asarray(two * np.sign(two[np.arange(2), np.abs(two).argmax(axis=1)])[:, None])

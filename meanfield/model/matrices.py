@@ -115,8 +115,7 @@ def norm_of_product(query: float | Floats, key: float | Floats) -> float:
 
 def _ginibre(random: np.random.Generator, d: int) -> Floats:
     """Return a matrix (d, d) of independent Gaussian entries of variance 1/d."""
-    matrix: Floats = random.standard_normal((d, d)) / np.sqrt(d)
-    return matrix
+    return np.asarray(random.standard_normal((d, d)) / np.sqrt(d))
 
 
 def _wigner(random: np.random.Generator, d: int) -> Floats:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cached_property
 from numbers import Integral
 from typing import TYPE_CHECKING, Any, ClassVar
@@ -222,7 +222,7 @@ def escape(
         batch
         for count in counts
         for batch in batches_of(
-            _system(case, states, found.forward, count), seeds, _UNTIL * float(np.exp(found.reduction.log_time(count)))
+            _system(states, found.forward, count), seeds, _UNTIL * float(np.exp(found.reduction.log_time(count)))
         )
     ]
     with stop_on_signal(print_message if shown else None) as stop:
@@ -236,19 +236,8 @@ def escape(
             lambda: bool(stop),
         )
         interrupted = bool(stop)
-    scaled = tuple(
-        WaitingTime(one.n, one.systems, one.escaped, one.exposure / case.rescaling) for one in times if one.exposure
-    )
-    return Escape(
-        case,
-        start,
-        found.forward,
-        found.reverse,
-        found.reduction,
-        found.threshold,
-        scaled,
-        interrupted,
-    )
+    scaled = tuple(replace(one, exposure=one.exposure / case.rescaling) for one in times if one.exposure)
+    return replace(found, times=scaled, interrupted=interrupted)
 
 
 def _check_arguments(n: Sequence[int] | None, seeds: int, jobs: int | None, start: str) -> None:
@@ -281,7 +270,7 @@ def _default_counts(height: float) -> list[int]:
     return sorted({max(_FEWEST, int(float(f"{count:.1e}"))) for count in counts})
 
 
-def _system(case: Case, states: BistableStates, barrier: Barrier, count: int) -> TokenSystem:
+def _system(states: BistableStates, barrier: Barrier, count: int) -> TokenSystem:
     """Return the equations of ``count`` tokens, with a step of STEP over the fastest rate of noise.
 
     The rate is κ times the largest of d − 1, the rate of the mean token, and of the mean of |∇ log ρ|² over the

@@ -11,7 +11,8 @@ from xarray.backends import BackendArray
 from xarray.core.indexing import ExplicitIndexer, IndexingSupport, LazilyIndexedArray, explicit_indexing_adapter
 
 from meanfield.domains.table import DOMAINS
-from solvers.io.reading import DatasetDescription, Floats
+from meanfield.results.rows import Snapshots
+from solvers.io.reading import DatasetDescription
 from solvers.io.run_file import Run
 from solvers.remap.latitudes import average_on_grid, grid_edges
 
@@ -83,13 +84,8 @@ class RunArray(BackendArray):
     """Snapshots (time, ...) of a run, read when xarray indexes them; a copy or pickle refers to the run file."""
 
     def __init__(self, run: Run) -> None:
-        self._run, self.dtype = run, np.dtype(complex if run.is_complex else float)
-        self.shape = (run.snapshots, *run.snapshot_shape)
+        self._snapshots = Snapshots(run)
+        self.shape, self.dtype = self._snapshots.shape, self._snapshots.dtype
 
     def __getitem__(self, key: ExplicitIndexer) -> Any:
-        return explicit_indexing_adapter(key, self.shape, IndexingSupport.BASIC, self._rows)
-
-    def _rows(self, key: tuple[Any, ...]) -> Floats:
-        """Return the rows of the array that an index selects, read from the run."""
-        rows = self._run.rows(key[0])
-        return rows[(slice(None), *key[1:])] if isinstance(key[0], slice) else rows[key[1:]]
+        return explicit_indexing_adapter(key, self.shape, IndexingSupport.BASIC, self._snapshots.__getitem__)

@@ -195,7 +195,7 @@ class Progress:
 
     def _format(self, left: float | None) -> str:
         """Return the format string of the progress bar; ``left`` is the remaining time in seconds, None if unknown."""
-        remaining = "estimating" if left is None else _as_clock(left)
+        remaining = "estimating" if left is None else self._bar.format_interval(round(left))
         return (
             f"{{desc}}: {{percentage:3.0f}}%|{{bar}}| t = {{n:.4g}}/{{total:.4g}} [{{elapsed}}<{remaining}{{postfix}}]"
         )
@@ -210,10 +210,3 @@ class Progress:
     def __exit__(self, *error: object) -> None:
         if self._terminal:
             close_bar(self._bar, self._stream)
-
-
-def _as_clock(seconds: float) -> str:
-    """Return a duration in seconds as text in the format of tqdm: 01:30, 1:00:00."""
-    minutes, rest = divmod(round(seconds), 60)
-    hours, minutes = divmod(minutes, 60)
-    return f"{hours}:{minutes:02d}:{rest:02d}" if hours else f"{minutes:02d}:{rest:02d}"

@@ -91,8 +91,7 @@ def start_of(states: HiddenStates, family: Family) -> Floats:
     from each.
     """
     hidden = states.hidden[0]
-    centered: Floats = hidden - hidden.mean(axis=1, keepdims=True) if family.placement == "pre" else hidden
-    return centered
+    return np.asarray(hidden - hidden.mean(axis=1, keepdims=True) if family.placement == "pre" else hidden)
 
 
 def head_matrices(arrays: dict[str, Floats], placement: str) -> dict[str, Floats]:

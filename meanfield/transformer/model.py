@@ -306,8 +306,7 @@ def start_without_positions(states: HiddenStates) -> Floats:
         with torch.no_grad():
             for table in tables:
                 table.zero_()
-        first: Floats = hidden_states(states.name, states.network, given)[0]
-        return first
+        return np.asarray(hidden_states(states.name, states.network, given)[0])
     finally:
         with torch.no_grad():
             for table, before in zip(tables, saved, strict=True):

@@ -154,8 +154,7 @@ class GivenLayers:
         self._positions = positions
 
     def __call__(self, time: float, positions: Floats) -> Floats:
-        after: Floats = self._positions[round(time) + 1]
-        return after
+        return np.asarray(self._positions[round(time) + 1])
 
 
 def _problem(states: HiddenStates, facts: dict[str, str]) -> Problem:

@@ -33,8 +33,7 @@ def pair_band(run_data: RunData) -> Band:
 
     def shares(k: int) -> Floats:
         """Return the shares (bins,) of the pairs of tokens of snapshot k."""
-        found: Floats = angle_shares(pairs_of_points(directions(run_data, k)[chosen], masses)[None])[0]
-        return found
+        return np.asarray(angle_shares(pairs_of_points(directions(run_data, k)[chosen], masses)[None])[0])
 
     found = np.stack([shares(k) for k in range(len(run_data.times))])
     high = float(found.max())
@@ -54,8 +53,7 @@ def pair_band(run_data: RunData) -> Band:
 def _uniform_shares(edges: Floats, d: int) -> Floats:
     """Return the probability (bins,) of each bin of the angle between two uniform directions in R^d, ∝ ∫sin^{d−2}."""
     fine = np.sin(edges[:-1, None] + np.diff(edges)[:, None] * (np.arange(8) + 0.5) / 8) ** (d - 2)
-    shares: Floats = fine.sum(axis=1) / fine.sum()
-    return shares
+    return np.asarray(fine.sum(axis=1) / fine.sum())
 
 
 def field_bands(run_data: RunData) -> list[Band]:

@@ -589,8 +589,7 @@ def _require_sound(run: Run, texts: dict[str, str]) -> None:
 def _rows(dataset: h5py.Dataset, count: int) -> Floats:
     """Return the first ``count`` rows of a dataset, which a writer may have extended since the file was opened."""
     dataset.refresh()
-    rows: Floats = dataset[:count]
-    return rows
+    return np.asarray(dataset[:count])
 
 
 def path_of(source: str | Path | Run) -> Path:

@@ -41,8 +41,7 @@ def average_on_grid(density: Floats, ring_cells: Integers, latitudes: int, longi
     below = np.clip(np.searchsorted(edges, of_grid, side="right") - 1, 0, len(rings) - 1)  # ring of each edge
     part = ((of_grid - edges[below]) / heights[below])[:, None]
     at_edges = integral[below] + part * (integral[below + 1] - integral[below])
-    averages: Floats = np.diff(at_edges, axis=0) / np.diff(of_grid)[:, None]
-    return averages
+    return np.asarray(np.diff(at_edges, axis=0) / np.diff(of_grid)[:, None])
 
 
 def _integral(ring: Floats) -> tuple[Floats, Floats]:

@@ -54,8 +54,7 @@ class ShiftedSolver:
             return self._axes.apply(1.0 / (1.0 - step * self._axes.values), right)
         mantissa, exponent = math.frexp(step)
         rounded = math.ldexp(round(math.ldexp(mantissa, STEP_DIGITS)), exponent - STEP_DIGITS)
-        found: Floats = self._cached(rounded)(right)
-        return found
+        return np.asarray(self._cached(rounded)(right))
 
     def _factorize(self, step: float) -> Any:
         """Return the solver of (1 − step·matrix) x = right; by the diagonal alone unless the solver is exact."""
@@ -80,8 +79,7 @@ def factorize(matrix: Any) -> Callable[[Floats], Floats]:
     def solve(right: Floats) -> Floats:
         """Return the solution x of M x = b, of the shape of b."""
         if is_complex or right.dtype.kind != "c":
-            found: Floats = factors.solve(right.T).T
-            return found
+            return np.asarray(factors.solve(right.T).T)
         real, imaginary = np.split(solve(np.concatenate(np.atleast_2d(right.real, right.imag))), 2)
         return np.asarray(real + 1j * imaginary).reshape(right.shape)
 

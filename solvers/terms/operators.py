@@ -205,7 +205,7 @@ def diffusion_source(
 
     The result is None if no boundary part has data.
     """
-    rates: Any = None
+    rates: Floats | None = None
     for part in parts:
         if isinstance(part.condition, Outflow):
             continue
@@ -216,8 +216,7 @@ def diffusion_source(
             / mesh.volumes[part.cells]
         )
         rates = add_at(mesh, rates, part.cells, coming)
-    found: Floats | None = rates
-    return found
+    return rates
 
 
 def face_means(mesh: Mesh, D: Floats) -> Floats:
@@ -288,7 +287,7 @@ def _decay(mesh: Mesh, D: float | Floats, parts: tuple[Part, ...]) -> Floats | N
     A is a face's area, h its distance from the cell center, and V the cell's volume. The result is None if no condition
     has a > 0.
     """
-    total: Any = None
+    total: Floats | None = None
     for part in parts:
         robin = _robin(part)
         if robin is not None and robin[0] > 0:
@@ -296,8 +295,7 @@ def _decay(mesh: Mesh, D: float | Floats, parts: tuple[Part, ...]) -> Floats | N
                 robin[0] * _share_of_data(part, _coefficient_at_faces(D, part)) * part.areas / mesh.volumes[part.cells]
             )
             total = add_at(mesh, total, part.cells, rate)
-    found: Floats | None = total
-    return found
+    return total
 
 
 def add_at(mesh: Mesh, sums: Any, cells: Integers, amounts: Floats) -> Floats:

@@ -179,13 +179,11 @@ def _to_grid(modes: Complexes, degree: int) -> Floats:
     """
     count, workers = 2 * degree + 2, host_backend().WORKERS
     if modes.ndim == 2:
-        on_circle: Floats = scipy.fft.irfft(modes, count, workers=workers)
-        return on_circle
+        return np.asarray(scipy.fft.irfft(modes, count, workers=workers))
     spectrum = np.zeros((len(modes), count, degree + 1), dtype=complex)
     spectrum[:, : degree + 1], spectrum[:, -degree:] = np.split(modes, [degree + 1], axis=1)
     rows = scipy.fft.ifft(spectrum, axis=1, overwrite_x=True, workers=workers)
-    grid: Floats = scipy.fft.irfft(rows, count, workers=workers)
-    return grid
+    return np.asarray(scipy.fft.irfft(rows, count, workers=workers))
 
 
 def _to_modes(values: Floats, degree: int) -> Complexes:

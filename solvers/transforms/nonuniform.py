@@ -194,5 +194,4 @@ def _factors(width: int, degree: int, nodes: int) -> Floats:
     b, k = _shape_of(width), np.concatenate([np.arange(degree + 1), np.arange(-degree, 0)])
     wave = np.pi * width * k / nodes
     s = np.sqrt(b**2 - wave**2)
-    factors: Floats = 2 * s / (width * (np.exp(-(wave**2) / (s + b)) - np.exp(-s - b)))
-    return factors
+    return np.asarray(2 * s / (width * (np.exp(-(wave**2) / (s + b)) - np.exp(-s - b))))

@@ -207,8 +207,7 @@ class _TimeMap:
         velocities = self.velocity.velocities(times[:, None], vectors / lengths, self.masses)
         slowing = 1 + passed * self.inverse_angle * np.sqrt((velocities**2).sum(axis=(1, 2)))
         displacements = (lengths * velocities).reshape(states.shape[1], -1).T * passed
-        matrix: Floats = np.vstack([displacements, np.ones(states.shape[1])]) / slowing
-        return matrix
+        return np.asarray(np.vstack([displacements, np.ones(states.shape[1])]) / slowing)
 
 
 def _time_map(velocity: AtomVelocity, atoms: Atoms, time: float, until: float, uniform_time: bool) -> _TimeMap | None:

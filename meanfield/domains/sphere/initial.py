@@ -90,10 +90,10 @@ def _spiral(center: Floats, along: Floats, across: Floats) -> Floats:
     """
     phi = np.pi * (1 + np.sqrt(5)) * np.arange(len(along))
     tangent = np.linalg.svd(center[None])[2][1:]
-    points: Floats = along[:, None] * center + across[:, None] * (
-        np.cos(phi)[:, None] * tangent[0] + np.sin(phi)[:, None] * tangent[1]
+    return np.asarray(
+        along[:, None] * center
+        + across[:, None] * (np.cos(phi)[:, None] * tangent[0] + np.sin(phi)[:, None] * tangent[1])
     )
-    return points
 
 
 def initial_moebius(mesh: Mesh, axis: Sequence[float], parameter: float) -> Floats:
@@ -124,8 +124,7 @@ def _moebius_points(axis: Floats, parameter: float) -> Floats:
     cosine, sine = np.cos(angle / 2), np.exp(-parameter) * np.sin(angle / 2)
     along, across = (cosine**2 - sine**2) / (cosine**2 + sine**2), 2 * cosine * sine / (cosine**2 + sine**2)
     if len(axis) == 2:
-        points: Floats = along[:, None] * axis + across[:, None] * np.array([-axis[1], axis[0]])
-        return points
+        return np.asarray(along[:, None] * axis + across[:, None] * np.array([-axis[1], axis[0]]))
     return _spiral(axis, along, across)
 
 

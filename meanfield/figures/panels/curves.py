@@ -242,8 +242,7 @@ def label_angles(run_data: RunData) -> Floats:
     length = np.linalg.norm(centroid, axis=2)
     cosine = np.einsum("sld,sd->sl", centroid, centroid[:, 0])
     size = length * length[:, :1]
-    angles: Floats = np.arccos(np.clip(np.divide(cosine, size, out=np.ones_like(size), where=size > 0), -1, 1))
-    return angles
+    return np.asarray(np.arccos(np.clip(np.divide(cosine, size, out=np.ones_like(size), where=size > 0), -1, 1)))
 
 
 def _draw_label_centroid(ax: Axes, run_data: RunData) -> None:

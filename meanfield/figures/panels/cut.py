@@ -48,5 +48,4 @@ def masses_near(ratio: Floats, shifts: Integers) -> Floats:
     """
     half = max(len(ratio) // 16, 1)
     sums = [np.roll(ratio, half - shift)[: 2 * half].sum() for shift in shifts]
-    shares: Floats = np.array(sums) / ratio.sum()
-    return shares
+    return np.asarray(np.array(sums) / ratio.sum())

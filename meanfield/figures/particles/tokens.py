@@ -62,8 +62,7 @@ def _bin_tokens(run_data: RunData, manifold: str, ring_cells: Integers, areas: F
     def density(k: int) -> Floats:
         """Return the density (cells,) of the directions of the tokens of snapshot k."""
         cells = _cells(directions(run_data, k), ring_cells)
-        density: Floats = np.bincount(cells, weights, len(areas)) / (areas * weights.sum())
-        return density
+        return np.asarray(np.bincount(cells, weights, len(areas)) / (areas * weights.sum()))
 
     recorded = {name: values for name, values in run_data.diagnostics.items() if name != "mass"}
     plain = replace(run_data, diagnostics=recorded, particles=None, dimension=None)

@@ -137,8 +137,7 @@ class Pair:
         from scipy.special import exp1, expi
 
         tails = np.exp(2 * self.beta) * exp1(self.beta * (1 + c)) + expi(self.beta * (1 - c))
-        value: Floats = np.arctanh(c) / 2 - tails / 4
-        return value
+        return np.asarray(np.arctanh(c) / 2 - tails / 4)
 
 
 def centroid_of_pair(case: Case) -> Prediction | None:

@@ -103,8 +103,7 @@ def _means(values: Floats, rows: Integers, columns: Integers, shape: tuple[int, 
     sums, counts, good = np.zeros(shape), np.zeros(shape), np.isfinite(values)
     np.add.at(sums, (rows[good], columns[good]), values[good])
     np.add.at(counts, (rows[good], columns[good]), 1)
-    means: Floats = np.divide(sums, counts, out=np.full(shape, np.nan), where=counts > 0)
-    return means
+    return np.asarray(np.divide(sums, counts, out=np.full(shape, np.nan), where=counts > 0))
 
 
 def cell_edges(centers: Floats, *, log: bool) -> Floats:
@@ -112,8 +111,7 @@ def cell_edges(centers: Floats, *, log: bool) -> Floats:
     if log:
         return np.exp(cell_edges(np.log(centers), log=False))
     if len(centers) == 1:
-        edges: Floats = centers[0] + np.array([-0.5, 0.5])
-        return edges
+        return np.asarray(centers[0] + np.array([-0.5, 0.5]))
     inner = (centers[1:] + centers[:-1]) / 2
     return np.concatenate([[2 * centers[0] - inner[0]], inner, [2 * centers[-1] - inner[-1]]])
 

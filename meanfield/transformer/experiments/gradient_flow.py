@@ -21,7 +21,7 @@ from matplotlib.figure import Figure
 from meanfield.analysis.text import table
 from meanfield.transformer.experiments.drawing import NAMES, curves
 from meanfield.transformer.experiments.statistics import describe, describe_ratio
-from meanfield.transformer.experiments.subjects import AXES, KINDS, STATES, Subjects
+from meanfield.transformer.experiments.subjects import AXES, KINDS, STATES, Subjects, lengths_of
 from meanfield.transformer.labelled import Labelled, Outcome, coordinates
 from meanfield.transformer.networks.network import TokenNetwork, Trace
 from meanfield.transformer.networks.training import loss_of, parts_of
@@ -62,14 +62,8 @@ def state_gradients(network: TokenNetwork, inputs: torch.Tensor, labels: torch.T
     trace = Trace([], [])
     loss = loss_of(wide(inputs.double() if inputs.is_floating_point() else inputs, trace), labels) * len(labels)
     gradients = torch.autograd.grad(loss, trace.states)
-    sizes = [_norms(g) * _norms(u.detach()) for g, u in zip(gradients, trace.states, strict=True)]
+    sizes = [lengths_of(g) * lengths_of(u.detach()) for g, u in zip(gradients, trace.states, strict=True)]
     return np.stack([size.numpy() for size in sizes], axis=-1)
-
-
-def _norms(x: torch.Tensor) -> torch.Tensor:
-    """Return the Euclidean norm of each example (examples,) of x (examples, n, d)."""
-    norms: torch.Tensor = torch.linalg.vector_norm(x, dim=(1, 2))
-    return norms
 
 
 def summary(found: Outcome) -> str:

@@ -30,7 +30,7 @@ from meanfield.case.errors import CaseError
 from meanfield.running import Printer
 from meanfield.transformer.experiments.drawing import COLORS, curve, label_of
 from meanfield.transformer.experiments.statistics import describe, describe_difference, mean_and_half_width
-from meanfield.transformer.experiments.subjects import KINDS, NO_ATTENTION, case_of, networks_of
+from meanfield.transformer.experiments.subjects import KINDS, NO_ATTENTION, case_of, networks_of, one_thread
 from meanfield.transformer.experiments.workers import HERE, Workers
 from meanfield.transformer.labelled import Labelled, Outcome, coordinates
 from meanfield.transformer.networks.data import Examples, task_of
@@ -89,32 +89,27 @@ def variants_of(case: TrainingCase) -> dict[str, TrainingCase]:
     return networks_of(case) | without
 
 
+@one_thread()
 def train_and_perturb(case: TrainingCase) -> tuple[Floats, int]:
     """Train one network, and return its accuracies (stop, perturbation, level) and the first epoch of accuracy TARGET.
 
-    The epoch is 0 if the accuracy is never reached. PyTorch has one thread, because the last digits of sums depend on
-    the number of threads.
+    The epoch is 0 if the accuracy is never reached.
     """
-    threads = torch.get_num_threads()
-    torch.set_num_threads(1)
     reached: list[tuple[int, TokenNetwork]] = []
 
     def after_epoch(fit: Fit) -> None:
         if not reached and fit.history.test_accuracy[-1] >= TARGET:
             reached.append((fit.epochs, copy.deepcopy(fit.network)))
 
-    try:
-        fit = train(begin(case, task_of(case)), after_epoch=after_epoch)
-        test = fit.task.test
-        examples = Examples(test.inputs[:EXAMPLES].double(), test.labels[:EXAMPLES])
-        within = range_of(torch.cat([test.inputs, fit.task.train.inputs]))
-        last = accuracies(fit.network, examples, within)
-        if not reached:
-            return np.array([last, last]), 0
-        [(epoch, network)] = reached
-        return np.array([accuracies(network, examples, within), last]), epoch
-    finally:
-        torch.set_num_threads(threads)
+    fit = train(begin(case, task_of(case)), after_epoch=after_epoch)
+    test = fit.task.test
+    examples = Examples(test.inputs[:EXAMPLES].double(), test.labels[:EXAMPLES])
+    within = range_of(torch.cat([test.inputs, fit.task.train.inputs]))
+    last = accuracies(fit.network, examples, within)
+    if not reached:
+        return np.array([last, last]), 0
+    [(epoch, network)] = reached
+    return np.array([accuracies(network, examples, within), last]), epoch
 
 
 def range_of(inputs: Tensor) -> Range:

@@ -27,7 +27,7 @@ from meanfield.analysis.text import table
 from meanfield.model.linear_stability import growth_rates
 from meanfield.transformer.experiments.drawing import COLORS, curves
 from meanfield.transformer.experiments.statistics import describe, describe_difference, describe_ratio
-from meanfield.transformer.experiments.subjects import AXES, STATES, Subjects
+from meanfield.transformer.experiments.subjects import AXES, STATES, Subjects, lengths_of
 from meanfield.transformer.labelled import Labelled, Outcome, coordinates
 from meanfield.transformer.networks.field import FieldLayer, identity_layer
 from meanfield.transformer.networks.network import TokenNetwork
@@ -75,7 +75,7 @@ def gains_of(network: TokenNetwork, inputs: Tensor) -> Floats:
     are Gaussian or adversarial.
     """
     wide, states = _in_float64(network, inputs)
-    project = _tangent if _on_sphere(network) else _unchanged
+    project = _tangent if _on_sphere(network) else lambda states, v: v
     generator = torch.Generator().manual_seed(0)
     start = torch.randn(states.shape, dtype=states.dtype, generator=generator)
     gaussian = _unit(project(states, start))
@@ -87,7 +87,7 @@ def growth_of(network: TokenNetwork, inputs: Tensor) -> float:
     """Return |u_L|/|u_0| of the states before and after all layers of a network, as a geometric mean over examples."""
     wide, states = _in_float64(network, inputs)
     with torch.no_grad():
-        return float((_lengths(wide.pass_layers(states)) / _lengths(states)).log().mean().exp())
+        return float((lengths_of(wide.pass_layers(states)) / lengths_of(states)).log().mean().exp())
 
 
 def _in_float64(network: TokenNetwork, inputs: Tensor) -> tuple[TokenNetwork, Tensor]:
@@ -111,7 +111,7 @@ def leading_direction(
         change = _change(layers, states, v, DIFFERENCE)
         (gradient,) = torch.autograd.grad((layers(u) * change).sum(), u)
         v = _unit(project(states, gradient))
-    return v, _lengths(_change(layers, states, v, DIFFERENCE))
+    return v, lengths_of(_change(layers, states, v, DIFFERENCE))
 
 
 def uniform_exponents(beta: float) -> Floats:
@@ -131,7 +131,7 @@ def uniform_exponents(beta: float) -> Floats:
     states = torch.stack([angles.cos(), angles.sin()], dim=1)[None]
     modes = [_unit(((int(l) * angles).sin()[:, None] * along)[None]) for l in MODES]
     with torch.no_grad():
-        gains = [float(_lengths(_change(layers, states, mode, DIFFERENCE))) for mode in modes]
+        gains = [float(lengths_of(_change(layers, states, mode, DIFFERENCE))) for mode in modes]
     return np.log(gains) / (LAYERS * STEP)
 
 
@@ -149,14 +149,8 @@ def _gain(layers: Map, states: Tensor, direction: Tensor, size: float) -> float:
     """
     with torch.no_grad():
         last = layers(states)
-        change = layers(states + size * _lengths(states)[:, None, None] * direction) - last
-    return float((_lengths(change) / _lengths(last) / size).log().mean().exp())
-
-
-def _lengths(x: Tensor) -> Tensor:
-    """Return the Euclidean norm of each example (examples,) of x (examples, n, d)."""
-    lengths: Tensor = torch.linalg.vector_norm(x, dim=(1, 2))
-    return lengths
+        change = layers(states + size * lengths_of(states)[:, None, None] * direction) - last
+    return float((lengths_of(change) / lengths_of(last) / size).log().mean().exp())
 
 
 def _unit(x: Tensor) -> Tensor:
@@ -167,11 +161,6 @@ def _unit(x: Tensor) -> Tensor:
 def _tangent(states: Tensor, v: Tensor) -> Tensor:
     """Return vectors projected on the tangent spaces of the sphere at the states."""
     return v - (v * states).sum(dim=-1, keepdim=True) * states
-
-
-def _unchanged(states: Tensor, v: Tensor) -> Tensor:
-    """Return vectors unchanged: states in R^d have no constraint."""
-    return v
 
 
 def _on_sphere(network: TokenNetwork) -> bool:

@@ -25,7 +25,7 @@ import torch
 from meanfield.case.errors import CaseError
 from meanfield.domains.trained.diagnostics import effective_rank
 from meanfield.running import Printer
-from meanfield.transformer.experiments.subjects import KINDS, STATES, case_of
+from meanfield.transformer.experiments.subjects import KINDS, STATES, case_of, one_thread
 from meanfield.transformer.experiments.verdicts import PROFILES, draw, summary
 from meanfield.transformer.experiments.workers import HERE, Workers
 from meanfield.transformer.labelled import Labelled, Outcome, coordinates
@@ -98,21 +98,9 @@ def largest_stable_rates(explosion: Floats, rates: Floats) -> Floats:
     return np.asarray((stable * np.sort(rates)[:, None]).max(axis=-2))
 
 
+@one_thread()
 def train_and_measure(case: TrainingCase) -> dict[str, Any]:
-    """Train one network, and return its measures by name: numbers, and arrays (state, place).
-
-    PyTorch has one thread, because the last digits of sums depend on the number of threads.
-    """
-    threads = torch.get_num_threads()
-    torch.set_num_threads(1)
-    try:
-        return _measure(case)
-    finally:
-        torch.set_num_threads(threads)
-
-
-def _measure(case: TrainingCase) -> dict[str, Any]:
-    """Train a network, and return its measures before and after training."""
+    """Train one network, and return its measures by name: numbers, and arrays (state, place) before and after it."""
     fit = begin(case, task_of(case))
     inputs, labels = fit.task.test.inputs[:EXAMPLES], fit.task.test.labels[:EXAMPLES].cpu().numpy()
     untrained = profiles(fit.network, inputs, labels)

@@ -3,13 +3,15 @@
 from __future__ import annotations
 
 import copy
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass
 from functools import partial
 from typing import Any
 
 import msgspec
 import numpy as np
+import torch
 from torch import Tensor
 
 from meanfield.running import Printer
@@ -85,6 +87,17 @@ class Subjects:
         }
 
 
+@contextmanager
+def one_thread() -> Iterator[None]:
+    """Limit PyTorch to one thread during a block or a function: the last digits of sums depend on the threads."""
+    threads = torch.get_num_threads()
+    torch.set_num_threads(1)
+    try:
+        yield
+    finally:
+        torch.set_num_threads(threads)
+
+
 def case_of(case: TrainingCase, kind: str, seed: int) -> TrainingCase:
     """Return a training case with another kind of network ("transformer" or "pde") and another seed.
 
@@ -135,3 +148,9 @@ def train_subjects(
 def _end(fit: Fit) -> str:
     """Return a comma and the reason why training stopped early, or an empty text."""
     return f", {fit.stopped}" if fit.stopped else ""
+
+
+def lengths_of(x: Tensor) -> Tensor:
+    """Return the norms (examples,) of vectors at all tokens (examples, n, d) together."""
+    lengths: Tensor = torch.linalg.vector_norm(x, dim=(1, 2))
+    return lengths

@@ -117,8 +117,7 @@ class FluxesInPotential:
         if self.wide is not None and not monotone:
             matrix, share = self.wide
             flux += share * (matrix @ values - flux)
-        found: Floats = self.into @ flux
-        return found
+        return np.asarray(self.into @ flux)
 
     def matrix(self, monotone: bool = False) -> Any:
         """Return the sparse matrix (cells, cells) that maps a density to the mass that each cell gains per time.

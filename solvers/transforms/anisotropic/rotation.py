@@ -98,8 +98,7 @@ def _spin_vectors(l: int) -> Floats:
     from scipy.linalg import eigh_tridiagonal
 
     m = np.arange(-l, l)
-    vectors: Floats = eigh_tridiagonal(np.zeros(2 * l + 1), 0.5 * np.sqrt(l * (l + 1.0) - m * (m + 1.0)))[1]
-    return vectors
+    return np.asarray(eigh_tridiagonal(np.zeros(2 * l + 1), 0.5 * np.sqrt(l * (l + 1.0) - m * (m + 1.0)))[1])
 
 
 def _real_rotation(l: int, alpha: float, beta: float, gamma: float) -> Floats:
