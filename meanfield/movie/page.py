@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 from numpy.typing import NDArray
 
-from meanfield.figures.axes import Floats, label_decades, label_linear
+from meanfield.figures.axes import Floats
 from meanfield.figures.color_scale import COLOR_MAP, Scale
 from meanfield.figures.run_data import BLUE, VERMILION
 
@@ -65,11 +65,7 @@ def draw_scale(figure: Figure, scale: Scale, left: float, top: float, height: fl
 
 def label_density(ax: Axes, scale: Scale, title: str) -> None:
     """Set small ticks of a vertical axis of densities, and a ``title`` above with the common factor of the ticks."""
-    if scale.deviation:
-        label_linear(ax.yaxis, title, scale.high)
-    else:
-        label_decades(ax.yaxis, scale.low, scale.high)
-        ax.yaxis.set_label_text(title)
+    scale.draw_on(ax.yaxis, title)
     ax.set_title(ax.get_ylabel(), pad=10)
     ax.set_ylabel("")
     ax.tick_params(axis="y", which="both", labelsize=8, pad=2)

@@ -119,16 +119,8 @@ def _print_notes(run: Run, notes: Iterable[str]) -> None:
 
 def _assemble_page(run: Run, texts: dict[str, str], description: dict[str, Any], levels: str) -> str:
     """Return the page of a run as HTML, with its texts, its data, and its densities encoded in ``levels``."""
-    parts = {name: html.escape(text) for name, text in texts.items()} | {
-        "FILE": html.escape(run.path.name),
-        "LAST": str(len(description["times"]) - 1),
-        "STYLE": source("style.css"),
-        "SCRIPT": "\n".join(source(f"{name}.js") for name in SCRIPTS),
-        # A title may contain "</script>", so "<" is escaped.
-        "RUN": json.dumps(description, ensure_ascii=False, allow_nan=False).replace("<", "\\u003c"),
-        "LEVELS": levels,
-    }
-    return fill_template("page.html", parts)
+    last = str(len(description["times"]) - 1)
+    return fill_template("page.html", run.path, SCRIPTS, texts, description, LAST=last, LEVELS=levels)
 
 
 def _cells(run_data: RunData) -> Shown:
@@ -163,8 +155,20 @@ def _points(run_data: RunData) -> Shown:
     return *describe_tokens(shown), usage, notes
 
 
-def fill_template(body: str, parts: Mapping[str, str]) -> str:
-    """Return an HTML page: the common head and the file ``body``, with each @NAME@ replaced by its part."""
+def fill_template(
+    body: str, path: Path, scripts: Iterable[str], texts: Mapping[str, str], data: Mapping[str, Any], **parts: str
+) -> str:
+    """Return the HTML page of the file ``path``: the common head and the file ``body``, with each @NAME@ replaced.
+
+    A name stands for one of the texts, for one of the parts, which are HTML, or for the scripts or their data.
+    """
+    parts |= {name: html.escape(text) for name, text in texts.items()} | {
+        "FILE": html.escape(path.name),
+        "STYLE": source("style.css"),
+        "SCRIPT": "\n".join(source(f"{name}.js") for name in scripts),
+        # A title may contain "</script>", so "<" is escaped.
+        "RUN": json.dumps(data, ensure_ascii=False, allow_nan=False).replace("<", "\\u003c"),
+    }
     # A single pass, so that inserted text is not searched.
     return re.sub("@([A-Z]+)@", lambda place: parts[place[1]], source("head.html") + source(body))
 

@@ -19,6 +19,7 @@ SNAPSHOTS = 300  # largest number for the radii
 PARTS = {0.05: SKY, 0.5: BLUE, 0.95: ORANGE}  # quantiles of the radius, and their colors
 DECADES = 20  # largest range of a logarithmic panel
 ARRAYS = ("time", "pairs", "cluster_center")  # without curves
+COLORS = ["#888888" if color == "0.5" else color for color in DEGREE_COLORS]  # of curves
 INK = "currentColor"  # follows the light or dark scheme of the page, unlike black
 Panel = dict[str, Any]
 
@@ -95,9 +96,8 @@ def _clusters(run_data: RunData) -> Panel:
 
 def _cluster_mass(run_data: RunData) -> Panel:
     """Return a panel of the HTML page with the masses of the heaviest clusters over time, a curve for each."""
-    colors = ["#888888" if color == "0.5" else color for color in DEGREE_COLORS]
     masses = [values for values in run_data.diagnostics["cluster_mass"].T if np.isfinite(values).any()]
-    found = enumerate(zip(masses, colors, strict=False), 1)
+    found = enumerate(zip(masses, COLORS, strict=False), 1)
     return linear("mass of clusters, heaviest first", [curve_of(*pair, str(i)) for i, pair in found], low=0)
 
 
@@ -136,8 +136,7 @@ def _power(run_data: RunData) -> Panel:
     degrees = [*range(1, min(DEGREES + 1, power.shape[1]))]
     if fastest > DEGREES:
         degrees[-1] = fastest
-    colors = ["#888888" if color == "0.5" else color for color in DEGREE_COLORS]
-    curves = [curve_of(power[:, l], color, f"l = {l}") for l, color in zip(degrees, colors, strict=False)]
+    curves = [curve_of(power[:, l], color, f"l = {l}") for l, color in zip(degrees, COLORS, strict=False)]
     panel = _logarithmic("power by degree l", curves)
     if run_data.growth is not None and fastest and power[0, 1:].sum() < NEARLY_UNIFORM:
         panel["curves"].append(_growth(power[0, fastest], rates[fastest], fastest, time, panel["high"]))
@@ -213,8 +212,7 @@ def _user_panel(run_data: RunData, name: str) -> Panel:
     values = run_data.diagnostics[name].reshape(len(run_data.diagnostics["time"]), -1)[:, :DEGREES]
     if values.shape[1] == 1:
         return linear(name, [curve_of(values[:, 0], INK)])
-    colors = ["#888888" if color == "0.5" else color for color in DEGREE_COLORS]
-    return linear(name, [curve_of(values[:, i], colors[i], str(i)) for i in range(values.shape[1])])
+    return linear(name, [curve_of(values[:, i], COLORS[i], str(i)) for i in range(values.shape[1])])
 
 
 PANELS: dict[str, Callable[[RunData], Panel]] = {

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import html
-import json
 from collections.abc import Mapping
 from pathlib import Path
 
@@ -24,7 +22,7 @@ from meanfield.sweeping.results import SweepResults, read_sweep, tables_of
 from meanfield.sweeping.scalars import lengths, long_name
 from meanfield.view.bands import hex_colors
 from meanfield.view.data import Described, evenly
-from meanfield.view.page import SUFFIXES, fill_template, source, view
+from meanfield.view.page import SUFFIXES, fill_template, view
 from meanfield.view.panels import curve_of, linear, round_values
 from solvers.io.repair import FileError
 from solvers.io.replacing import replacement
@@ -81,17 +79,13 @@ def compose_sweep(found: SweepResults, pages: dict[int, str]) -> str:
     done, count = len(found.done), len(found.status)
     failed = int((found.status == FAILED).sum())
     state = f"{count} points" if done == count else f"{done} of {count} points"
-    parts = {
-        "TITLE": html.escape(str(found.attributes["title"]) or found.path.stem),
-        "FACTS": html.escape(state + (f" · {failed} failed" if failed else "")),
-        "FILE": html.escape(found.path.name),
-        "CASE": html.escape(str(found.attributes["sweep"])),
-        "HELP": html.escape(HELP),
-        "STYLE": source("style.css"),
-        "SCRIPT": "\n".join(source(f"{name}.js") for name in SCRIPTS),
-        "RUN": json.dumps(describe_sweep(found, pages), ensure_ascii=False, allow_nan=False).replace("<", "\\u003c"),
+    texts = {
+        "TITLE": str(found.attributes["title"]) or found.path.stem,
+        "FACTS": state + (f" · {failed} failed" if failed else ""),
+        "CASE": str(found.attributes["sweep"]),
+        "HELP": HELP,
     }
-    return fill_template("sweep.html", parts)
+    return fill_template("sweep.html", found.path, SCRIPTS, texts, describe_sweep(found, pages))
 
 
 def describe_sweep(found: SweepResults, pages: dict[int, str]) -> Described:
