@@ -149,27 +149,28 @@ class Kind:
     """Kind of component: the key of a case that names components of this kind.
 
     section, key   of the case
-    signature      arguments and value of the function
     has_section    whether the component defines the section, with its parameters
     """
 
     section: str
     key: str
-    signature: str
     has_section: bool = True
 
 
-KINDS: dict[str, Kind] = {
-    "kernel": Kind("attention", "kernel", "(z, beta) → k at cosines z = ⟨x,y⟩, at most e^{|β|}", has_section=False),
-    "layer_norm": Kind(
-        "stabilizers", "layer_norm", "(time, size) → s of ẋ = Pₓ A / s, size = |A| (...)", has_section=False
-    ),
-    "reaction": Kind("reaction", "kind", "(x, density, **parameters) → g (n,) of R = ρ g"),
-    "feed_forward": Kind("feed_forward", "field", "(x, **parameters) → F (n, d) at x (n, d)"),
-    "initial": Kind("initial", "kind", "(x, **parameters) → density (n,) up to its mass"),
-    "tokens": Kind("initial", "kind", "(rng, count, dimension, **parameters) → positions (count, dimension)"),
-    "diagnostic": Kind(
-        "output", "diagnostics", "(x, mass) → number or array, for points x (n, d) with masses (n,)", has_section=False
-    ),
+KINDS: dict[str, Kind] = {  # with the arguments and the value of each function
+    # (z, beta) → k at cosines z = ⟨x,y⟩, at most e^{|β|}
+    "kernel": Kind("attention", "kernel", has_section=False),
+    # (time, size) → s of ẋ = Pₓ A / s, size = |A| (...)
+    "layer_norm": Kind("stabilizers", "layer_norm", has_section=False),
+    # (x, density, **parameters) → g (n,) of R = ρ g
+    "reaction": Kind("reaction", "kind"),
+    # (x, **parameters) → F (n, d) at x (n, d)
+    "feed_forward": Kind("feed_forward", "field"),
+    # (x, **parameters) → density (n,) up to its mass
+    "initial": Kind("initial", "kind"),
+    # (rng, count, dimension, **parameters) → positions (count, dimension)
+    "tokens": Kind("initial", "kind"),
+    # (x, mass) → number or array, for points x (n, d) with masses (n,)
+    "diagnostic": Kind("output", "diagnostics", has_section=False),
 }
 LOADED: dict[tuple[str, str], Component] = {}  # by kind and name

@@ -142,11 +142,6 @@ class TrainedLayer:
                 output[rows] += part @ value @ out.T
         return output + self._arrays.get("out_bias", 0.0)
 
-    def weights(self, states: Floats) -> Floats:
-        """Return the attention weights p (heads, n, n) among n tokens with the hidden states ``states`` (n, d)."""
-        points = states if self.form.placement == "post" else self.normalized(states, "attention")
-        return np.stack([np.concatenate([part for _, part in weights]) for weights, _, _ in self._heads(points)])
-
     def network(self, points: Floats) -> Floats:
         """Return the output (n, d) of the feed-forward network at points y (n, d)."""
         arrays = {name: self._arrays[name] for name in OF_NETWORK if name in self._arrays}

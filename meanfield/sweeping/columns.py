@@ -9,7 +9,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
@@ -26,6 +26,8 @@ if TYPE_CHECKING:
 
 Integers = NDArray[np.int64]
 Texts = NDArray[np.object_]
+Shapes = dict[str, tuple[int, ...]]  # of one row of each column, by path
+GROUPS = ("result", "samples")
 _CHUNK = 1 << 20  # bytes
 _CHECKED: dict[str, object] = {"fletcher32": True}  # files are written once and completely
 _COMPRESSED: dict[str, object] = {**_CHECKED, "compression": "gzip", "compression_opts": 1, "shuffle": True}
@@ -53,65 +55,51 @@ class PointOutcomes:
 
 @dataclass(frozen=True, eq=False)
 class Columns:
-    """Results of some points (runs) of a sweep: outcomes, scalars (rows, …) and tables over time (rows, samples, …)."""
+    """Results of some points (runs) of a sweep: outcomes, and the values (rows, …) of columns by path.
+
+    A path is "result/NAME" for one value of each point, or "samples/NAME" for values over time (rows, samples, …).
+    """
 
     outcomes: PointOutcomes
-    scalars: Mapping[str, Floats]
-    tables: Mapping[str, Floats]
+    values: Mapping[str, Floats]
 
     def shapes(self) -> Shapes:
-        """Return the shape of one row (the value of one point) of each scalar and of each table."""
-        return Shapes(*({name: v.shape[1:] for name, v in group.items()} for group in (self.scalars, self.tables)))
-
-    def rows(self, rows: NDArray[np.intp]) -> Columns:
-        """Return the results of some rows, given by their indices; a row is a point (run) of the sweep."""
-        some = [{name: values[rows] for name, values in group.items()} for group in (self.scalars, self.tables)]
-        return Columns(self.outcomes.select_rows(rows), *some)
+        """Return the shape of one row (the value of one point) of each column."""
+        return {path: values.shape[1:] for path, values in self.values.items()}
 
 
-@dataclass(frozen=True)
-class Shapes:
-    """Shapes of one row (the value of one point) of each scalar and of each table over time, by name."""
-
-    scalars: dict[str, tuple[int, ...]]
-    tables: dict[str, tuple[int, ...]]
-
-    def __or__(self, other: Shapes) -> Shapes:
-        """Return the smallest shapes that contain both shapes of each name.
-
-        Raises ValueError for different numbers of axes.
-        """
-        return Shapes(_larger(self.scalars, other.scalars), _larger(self.tables, other.tables))
-
-    def require_consistent(self) -> None:
-        """Raise ValueError if times are missing, or if a table over time has other axes than its value at the end."""
-        if (self.tables or self.scalars) and "time" not in self.tables:
-            raise ValueError("samples have no time")
-        for name, shape in self.tables.items():
-            if len(shape) < 1 or (name == "time" and len(shape) > 1):
-                raise ValueError(f"samples/{name} has values of shape {shape} for each point")
-        for name, shape in self.scalars.items():
-            axes = 0 if name in SCALARS else len(self.tables.get(name, (0, *shape))) - 1
-            if len(shape) != axes:
-                raise ValueError(f"result/{name} has values of shape {shape} for each point, expected {axes} axes")
-
-    @property
-    def row_bytes(self) -> int:
-        """Return the bytes of one row (the values of one point) of all scalars and tables."""
-        return 8 * sum(int(np.prod(shape)) for group in (self.scalars, self.tables) for shape in group.values())
+def names_in(group: str, paths: Iterable[str]) -> list[str]:
+    """Return the names of the columns in the group "result" or "samples", given the paths of all columns."""
+    return [path.removeprefix(f"{group}/") for path in paths if path.startswith(f"{group}/")]
 
 
-def _larger(one: Mapping[str, tuple[int, ...]], other: Mapping[str, tuple[int, ...]]) -> dict[str, tuple[int, ...]]:
-    """Return for each name the smallest shape that contains both shapes.
+def larger_shapes(one: Shapes, other: Shapes) -> Shapes:
+    """Return for each column the smallest shape that contains both shapes.
 
     Raises ValueError for different numbers of axes.
     """
     both = dict(one)
-    for name, shape in other.items():
-        if len(both.get(name, shape)) != len(shape):
-            raise ValueError(f"{name} has values of shape {both[name]} for some points, {shape} for others")
-        both[name] = tuple(int(n) for n in np.maximum(both[name], shape)) if name in both else shape
+    for path, shape in other.items():
+        if len(both.get(path, shape)) != len(shape):
+            name = path.partition("/")[2]
+            raise ValueError(f"{name} has values of shape {both[path]} for some points, {shape} for others")
+        both[path] = tuple(int(n) for n in np.maximum(both[path], shape)) if path in both else shape
     return both
+
+
+def require_consistent(shapes: Shapes) -> None:
+    """Raise ValueError if times are missing, or if a column over time has other axes than its value at the end."""
+    if shapes and "samples/time" not in shapes:
+        raise ValueError("samples have no time")
+    for name in names_in("samples", shapes):
+        shape = shapes[f"samples/{name}"]
+        if len(shape) < 1 or (name == "time" and len(shape) > 1):
+            raise ValueError(f"samples/{name} has values of shape {shape} for each point")
+    for name in names_in("result", shapes):
+        shape = shapes[f"result/{name}"]
+        axes = 0 if name in SCALARS else len(shapes.get(f"samples/{name}", (0, *shape))) - 1
+        if len(shape) != axes:
+            raise ValueError(f"result/{name} has values of shape {shape} for each point, expected {axes} axes")
 
 
 def columns_of(results: Mapping[int, PointResult]) -> Columns:
@@ -126,9 +114,13 @@ def columns_of(results: Mapping[int, PointResult]) -> Columns:
         np.array([r.wall_time for r in found], dtype=float),
         np.array([len(r.tables.get("time", ())) for r in found], dtype=np.int64),
     )
-    return Columns(
-        outcomes, _stack_columns([scalars(r.tables) for r in found]), _stack_columns([r.tables for r in found])
-    )
+    rows = [_by_path("result", scalars(r.tables)) | _by_path("samples", r.tables) for r in found]
+    return Columns(outcomes, _stack_columns(rows))
+
+
+def _by_path(group: str, values: Mapping[str, Floats]) -> dict[str, Floats]:
+    """Return the values of columns in a group by path."""
+    return {f"{group}/{name}": value for name, value in values.items()}
 
 
 def _stack_columns(rows: Sequence[Mapping[str, Floats]]) -> dict[str, Floats]:
@@ -179,12 +171,10 @@ def create_columns(file: h5py.Group, count: int, shapes: Shapes, rows_at_once: i
     """
     import h5py
 
-    for group, of_rows in (("result", shapes.scalars), ("samples", shapes.tables)):
-        file[group].attrs.create("columns", list(of_rows), dtype=h5py.string_dtype())
-        for name, shape in of_rows.items():
-            file[group].create_dataset(
-                name, (count, *shape), "f8", fillvalue=np.nan, **_storage(count, shape, rows_at_once)
-            )
+    for group in GROUPS:
+        file[group].attrs.create("columns", names_in(group, shapes), dtype=h5py.string_dtype())
+    for path, shape in shapes.items():
+        file.create_dataset(path, (count, *shape), "f8", fillvalue=np.nan, **_storage(count, shape, rows_at_once))
 
 
 def _storage(count: int, shape: tuple[int, ...], rows_at_once: int) -> dict[str, object]:
@@ -211,10 +201,9 @@ def fill_columns(file: h5py.Group, rows: slice, columns: Columns) -> None:
 
     The arrays of ``columns`` must have the shapes of rows of the datasets.
     """
-    for group, values in (("result", columns.scalars), ("samples", columns.tables)):
-        for name, data in values.items():
-            if data.size:
-                file[group][name][rows] = data
+    for path, data in columns.values.items():
+        if data.size:
+            file[path][rows] = data
 
 
 def read_outcomes(file: h5py.Group) -> PointOutcomes:
@@ -232,23 +221,21 @@ def read_outcomes(file: h5py.Group) -> PointOutcomes:
     return PointOutcomes(numbers, texts[0], exits, texts[1], times, counts)
 
 
+def paths_in(file: h5py.Group) -> list[str]:
+    """Return the paths of all columns in a file."""
+    return [f"{group}/{name}" for group in GROUPS for name in listed_columns(group_of(file, group))]
+
+
 def shapes_in(file: h5py.Group) -> Shapes:
-    """Return the shapes of one row (the value of one point) of each scalar and of each table in a file."""
-    found: list[dict[str, tuple[int, ...]]] = []
-    for group in ("result", "samples"):
-        names = listed_columns(group_of(file, group))
-        found.append({name: dataset_of(file, f"{group}/{name}").shape[1:] for name in names})
-    return Shapes(*found)
+    """Return the shape of one row (the value of one point) of each column in a file."""
+    return {path: dataset_of(file, path).shape[1:] for path in paths_in(file)}
 
 
 def read_columns(file: h5py.Group, outcomes: PointOutcomes, rows: NDArray[np.intp]) -> Columns:
     """Return the results of some points (runs) in a file; ``rows`` are their increasing indices in ``outcomes``."""
     first, last = (int(rows[0]), int(rows[-1]) + 1) if len(rows) else (0, 0)
-    found: list[dict[str, Floats]] = []
-    for group in ("result", "samples"):
-        names = listed_columns(group_of(file, group))
-        found.append({name: values_of(file, f"{group}/{name}", slice(first, last))[rows - first] for name in names})
-    return Columns(outcomes.select_rows(rows), *found)
+    found = {path: values_of(file, path, slice(first, last))[rows - first] for path in paths_in(file)}
+    return Columns(outcomes.select_rows(rows), found)
 
 
 def values_of(group: h5py.Group, name: str, rows: Any = slice(None)) -> NDArray[Any]:

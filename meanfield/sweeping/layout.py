@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
@@ -15,6 +16,7 @@ from meanfield.sweeping.columns import (
     Columns,
     create_columns,
     fill_columns,
+    names_in,
     write_columns,
     write_outcomes,
 )
@@ -68,12 +70,12 @@ def lay_out_index(file: h5py.File, parameters: Parameters, results: MergedResult
     shapes, count = results.shapes, results.count
     _lay_out_parameters(file, parameters)
     write_outcomes(file, results.outcomes)
-    rows = 1 << (max(1, _BLOCK // max(shapes.row_bytes, 1)).bit_length() - 1)
+    rows = 1 << (max(1, _BLOCK // max(8 * sum(map(math.prod, shapes.values())), 1)).bit_length() - 1)
     create_columns(file, count, shapes, rows)
     for first in range(0, count, rows):
         last = min(first + rows, count)
         fill_columns(file, slice(first, last), results.block(first, last, shapes))
-    for name in shapes.scalars:
+    for name in names_in("result", shapes):
         file["result"][name].attrs["long_name"] = long_name(name)
     _name_dimensions(file, parameters.manifold)
 

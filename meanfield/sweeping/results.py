@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import tomllib
 from collections import Counter
 from collections.abc import Iterator, Mapping
@@ -14,7 +15,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from meanfield.sweeping.case import FigureChoice
-from meanfield.sweeping.columns import Texts, values_of
+from meanfield.sweeping.columns import Texts, names_in, values_of
 from meanfield.sweeping.files import part_writers
 from meanfield.sweeping.grid import RANDOM_DESIGNS
 from meanfield.sweeping.index import require_version, result_files_beside
@@ -107,7 +108,7 @@ class Scalars(Mapping[str, Floats]):
     """Scalars (points, ...) of all points of a sweep by name, each read from the files once, on first access."""
 
     def __init__(self, results: MergedResults) -> None:
-        self._results, self._names, self._held = results, [*results.shapes.scalars], dict[str, Floats]()
+        self._results, self._names, self._held = results, names_in("result", results.shapes), dict[str, Floats]()
 
     def __getitem__(self, name: str) -> Floats:
         if name not in self._names:
@@ -154,7 +155,7 @@ def read_sweep(path: str | Path) -> SweepResults:
         results = MergedResults(count, [ResultFile(path), *result_files_beside(path, str(attributes["identity"]))])
         scalars = Scalars(results)
         _require_sound(count, parameters, results)
-        if 8 * count * sum(int(np.prod(shape)) for shape in results.shapes.scalars.values()) <= _MAX_READ:
+        if 8 * count * sum(math.prod(results.shapes[f"result/{name}"]) for name in scalars) <= _MAX_READ:
             dict(scalars)
         return SweepResults(path, attributes, parameters, spacings, results, scalars)
     except DAMAGE as error:
@@ -170,7 +171,7 @@ def tables_of(found: SweepResults) -> Iterator[tuple[int, Mapping[str, Floats]]]
         except DAMAGE as error:
             raise FileError(f"{found.path}: damaged: point {number}: {reason(error)}") from error
         count = int(block.outcomes.counts[0])
-        yield number, {name: values[0, :count] for name, values in block.tables.items()}
+        yield number, {name: block.values[f"samples/{name}"][0, :count] for name in names_in("samples", shapes)}
 
 
 def read_points(path: str | Path) -> int:

@@ -15,9 +15,12 @@ from meanfield.sweeping.columns import (
     Columns,
     PointOutcomes,
     Shapes,
+    larger_shapes,
+    paths_in,
     put,
     read_columns,
     read_outcomes,
+    require_consistent,
     shapes_in,
     values_of,
 )
@@ -57,12 +60,12 @@ class ResultFile:
         """Raise ValueError unless each column of the file has a numeric row for each run, with consistent shapes."""
         count = len(self._outcomes_of_file.numbers)
         with self._opened() as file:
-            for group in ("result", "samples"):
-                for name in listed_columns(group_of(file, group)):
-                    column = dataset_of(file, f"{group}/{name}")
-                    if column.shape[:1] != (count,) or column.dtype.kind not in "fiu":
-                        raise ValueError(f"{name} has {column.shape} values, expected {count} points")
-        self.shapes.require_consistent()
+            for path in paths_in(file):
+                column = dataset_of(file, path)
+                if column.shape[:1] != (count,) or column.dtype.kind not in "fiu":
+                    name = path.partition("/")[2]
+                    raise ValueError(f"{name} has {column.shape} values, expected {count} points")
+        require_consistent(self.shapes)
 
     @cached_property
     def shapes(self) -> Shapes:
@@ -108,7 +111,7 @@ class MergedResults:
     def __init__(self, count: int, sources: Sequence[ResultFile], again: tuple[str, ...] = ()) -> None:
         """Merge the results of a sweep in several files; runs with a status in ``again`` count as waiting."""
         self.count, self.sources = count, tuple(sources)
-        self.shapes = Shapes({}, {})  # shapes that contain the rows of all sources
+        self.shapes: Shapes = {}  # shapes that contain the rows of all sources
         self._source = np.full(count, -1)
         self._row = np.zeros(count, dtype=np.intp)
         self.outcomes = PointOutcomes(
@@ -129,7 +132,7 @@ class MergedResults:
 
     def _add(self, index: int, again: tuple[str, ...]) -> None:
         """Merge the points (runs) of source ``index`` into the results, except points with a status in ``again``."""
-        self.shapes |= self.sources[index].shapes
+        self.shapes = larger_shapes(self.shapes, self.sources[index].shapes)
         outcomes = self.sources[index].outcomes
         if len(outcomes.numbers) and not 0 <= outcomes.numbers.min() <= outcomes.numbers.max() < self.count:
             raise ValueError(f"{self.sources[index].path} has points up to {outcomes.numbers.max()} of {self.count}")
@@ -147,24 +150,20 @@ class MergedResults:
     def block(self, first: int, last: int, shapes: Shapes) -> Columns:
         """Return the results of the points (runs) from ``first`` to before ``last``, padded with NaN to ``shapes``."""
         count = last - first
-        scalars, tables = (
-            {name: np.full((count, *shape), np.nan) for name, shape in group.items()}
-            for group in (shapes.scalars, shapes.tables)
-        )
+        values = {path: np.full((count, *shape), np.nan) for path, shape in shapes.items()}
         for index in np.unique(self._source[first:last]):
             if index < 0:
                 continue
             selected = np.flatnonzero(self._source[first:last] == index)
             order = selected[np.argsort(self._row[first + selected], kind="stable")]
             found = self.sources[index].read(self._row[first + order])
-            for into, values in ((scalars, found.scalars), (tables, found.tables)):
-                for name, column in values.items():
-                    put(into[name], order, column)
-        return Columns(self.outcomes.select_rows(slice(first, last)), scalars, tables)
+            for path, column in found.values.items():
+                put(values[path], order, column)
+        return Columns(self.outcomes.select_rows(slice(first, last)), values)
 
     def scalar(self, name: str) -> Floats:
         """Return a scalar (points, ...) of all points (runs) of the sweep, NaN where values are missing."""
-        values = np.full((self.count, *self.shapes.scalars[name]), np.nan)
+        values = np.full((self.count, *self.shapes[f"result/{name}"]), np.nan)
         for index, source in enumerate(self.sources):
             numbers = np.flatnonzero(self._source == index)
             if len(numbers) and (column := source.scalar(name)) is not None:

@@ -33,7 +33,6 @@ from .operators import (
     has_cubics,
     is_complex_number,
     links_matrix,
-    two_point_rates,
 )
 from .term import Step
 
@@ -425,7 +424,6 @@ class NonlinearDiffusion:
         self.mesh, self.phi, self._parts = mesh, phi, boundary_parts(mesh, boundaries, (Outflow, Value, Flux))
         self.is_autonomous = all(part.is_constant for part in self._parts)
         self._operator = FaceOperator(mesh, mesh.backend.xp.ones(mesh.cells), self._parts)
-        self._fastest = two_point_rates(mesh, np.asarray(mesh.face_conductances()))
         self._rate: Any = None
 
     def prepare(self, time: float, values: Floats) -> Step:

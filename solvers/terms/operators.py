@@ -45,7 +45,7 @@ class FaceOperator:
     """
 
     def __init__(self, mesh: Mesh, D: float | Floats, parts: tuple[Part, ...] = ()) -> None:
-        self.mesh, self._parts = mesh, parts
+        self.mesh = mesh
         backend, volumes = mesh.backend, mesh.on_host.volumes
         is_number = not shape_of(D)
         self.coefficient: Any = _number(D) if is_number else 1.0

@@ -12,7 +12,7 @@ from support.sweeping import CASE, in_this_process, statuses, write
 
 from meanfield.sweeping import driver, index
 from meanfield.sweeping.case import load_sweep
-from meanfield.sweeping.columns import Shapes
+from meanfield.sweeping.columns import larger_shapes
 from meanfield.sweeping.driver import sweep, work_of
 from meanfield.sweeping.files import remove_points
 from meanfield.sweeping.index import open_index
@@ -113,7 +113,7 @@ def test_an_index_without_keys_is_damaged(solved: Path, tmp_path: Path) -> None:
 
 
 def test_shapes_of_as_many_axes_fit_in_the_larger() -> None:
-    assert (Shapes({}, {"power": (6, 9)}) | Shapes({}, {"power": (8, 5)})).tables == {"power": (8, 9)}
+    assert larger_shapes({"samples/power": (6, 9)}, {"samples/power": (8, 5)}) == {"samples/power": (8, 9)}
 
 
 def test_the_length_of_a_centroid_out_of_range_is_infinite() -> None:

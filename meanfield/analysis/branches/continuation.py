@@ -132,14 +132,13 @@ def _failure(varied: ContinuationParameter, last: Equilibrium, is_uniform: bool)
 
 @dataclass(frozen=True)
 class _Point:
-    """Point of a branch: state (u, log p), unit tangent there, and arclength of the step that leads to the point.
+    """Point of a branch: state (u, log p), and unit tangent there.
 
     u is the logarithm of the density at the nodes, p the varied parameter.
     """
 
     state: Floats
     tangent: Floats
-    length: float
 
 
 def _steps(
@@ -150,7 +149,7 @@ def _steps(
     The length of a step is adapted to the iterations of the step before, and halved where Newton's iteration fails.
     """
     start = np.append(np.zeros_like(nodes.nodes), np.log(critical))
-    point, length = _Point(start, np.append(mode, 0.0), 0.0), _FIRST_STEP
+    point, length = _Point(start, np.append(mode, 0.0)), _FIRST_STEP
     for _ in range(steps):
         while (found := _next_point(varied, nodes, point, length)) is None:
             length /= 2
@@ -183,7 +182,7 @@ def _next_point(
             return None
         if has_converged(residual, change, state, rounding):
             tangent = np.linalg.solve(matrix, np.append(np.zeros(len(state) - 1), 1.0))
-            return _Point(state, tangent / np.sqrt(metric @ tangent**2), length), iteration + 1
+            return _Point(state, tangent / np.sqrt(metric @ tangent**2)), iteration + 1
     return None
 
 

@@ -73,14 +73,6 @@ class AxisymmetricAttention:
         rates = np.abs(growth_rates(dimension, beta, degrees, normalization, value=value, rescaled=rescaled))
         self.rate, self.rate_degree = float(rates.max()), int(rates.argmax())
 
-    def velocity(self, time: float, density: Floats, empty: Empty = "exact") -> Floats:
-        """Return the attention velocity v[p] (cells, 1) at the cell centers, in radians per unit time.
-
-        ``time`` is not used. ``empty`` selects v[p] where Z underflows, far from all mass: "exact", "nan" or "bounded",
-        see the class.
-        """
-        return self.normalizer_and_velocity(density, empty)[1]
-
     def normalizer_and_velocity(self, density: Floats, empty: Empty = "exact") -> tuple[Floats, Floats]:
         """Return kernel sums (cells) and attention velocities (cells, 1) of a distribution of the polar angle (cells).
 

@@ -201,7 +201,7 @@ class _Targets:
         self._smoothing = _SMOOTHNESS * float(np.linalg.norm(matrix, 2)) / max_degree
         backend = backend_for(lengths)
         self.near = backend.xp.flatnonzero(self.scale(lengths) - lengths > max_loss)
-        self._cells, self._on_cells = len(lengths), _transform(mesh, max_degree)
+        self._on_cells = _transform(mesh, max_degree)
         self.axes = None
         if isinstance(mesh, Mesh) and PrincipalAxes.bytes(degree, max_degree) <= _MAX_BYTES:
             self.axes = PrincipalAxes(matrix, self.scale, degree, max_degree, backend)
