@@ -8,6 +8,7 @@ from typing import NamedTuple
 import numpy as np
 
 from ...mesh.mesh import Floats
+from ...terms.linear_solver import Axes, Waves
 from ..state import State
 from .error_controlled import ErrorControlled
 
@@ -29,6 +30,9 @@ class ExponentialRungeKutta(ErrorControlled):
     """
 
     order = 4
+    _modes: Waves | Axes
+    _weights: _Weights
+    _dt = math.nan  # step of the weights
 
     def begin(self, state: State) -> None:
         """Compute the eigenvectors of the stiff term; raise ValueError where there are none."""
@@ -38,14 +42,12 @@ class ExponentialRungeKutta(ErrorControlled):
                 'method = "etd4": expected a stiff term with constant coefficients, on equal cells in a box or on a'
                 ' circle; "ark4" takes others'
             )
-        self._modes, self._weights = modes, (math.nan, _weights(modes.values))
+        self._modes = modes
         super().begin(state)
 
     def attempt(self, state: State, dt: float) -> tuple[Floats, Floats]:
         problem, modes, time, start = self.problem, self._modes, state.time, state.values
-        if self._weights[0] != dt:
-            self._weights = dt, _weights(dt * modes.values)
-        w, first = self._weights[1], problem.explicit(time, start, dt)
+        first = problem.explicit(time, start, dt)
         rate = modes.transform(dt * (first + problem.stiff(time, start)))
 
         def values_after(change: Floats) -> Floats:
@@ -59,7 +61,12 @@ class ExponentialRungeKutta(ErrorControlled):
             return modes.transform(dt * (rest + problem.change_of_data(time, later, start)))
 
         if problem.is_linear:
-            return values_after(w.whole * rate), np.zeros_like(start)
+            z = dt * modes.values
+            whole = np.divide(np.expm1(z), z, where=z != 0, out=np.ones_like(z))
+            return values_after(whole * rate), np.zeros_like(start)
+        if self._dt != dt:
+            self._dt, self._weights = dt, _weights(dt * modes.values)
+        w = self._weights
         half = w.half * rate
         second = difference(0.5, half)
         third = difference(0.25, w.quarter * rate + w.third * second)
