@@ -104,24 +104,11 @@ def make_implicit(equation: Equation, rtol: float, atol: float, cfl: float | Non
     return RungeKutta(equation, TABLEAUX["ark4"](), rtol, atol, SSP_CFL, fully_implicit=True)
 
 
-def _super(equation: Equation, rtol: float, atol: float, cfl: float | None) -> Integrator:
-    """Return the integrator by super-time-stepping (RKL2)."""
-    return SuperTimeStepping(equation, rtol, atol, cfl or SSP_CFL)
-
-
-def _exponential(equation: Equation, rtol: float, atol: float, cfl: float | None) -> Integrator:
-    """Return the exponential Rosenbrock integrator."""
-    return ExponentialRosenbrock(equation, rtol, atol, cfl or SSP_CFL)
-
-
-def _etd(equation: Equation, rtol: float, atol: float, cfl: float | None) -> Integrator:
-    """Return the exponential Runge–Kutta integrator."""
-    return ExponentialRungeKutta(equation, rtol, atol, cfl or SSP_CFL)
-
-
-def _symplectic(equation: Equation, rtol: float, atol: float, cfl: float | None) -> Integrator:
-    """Return the symplectic integrator."""
-    return Symplectic(equation, rtol, atol, cfl or LINEAR_CFL)
+def _stable(
+    kind: Callable[..., Integrator], default: float, equation: Equation, rtol: float, atol: float, cfl: float | None
+) -> Integrator:
+    """Return the integrator of a class whose steps are also bounded by stability, with the class's default of cfl."""
+    return kind(equation, rtol, atol, cfl or default)
 
 
 def _eighth(equation: Equation, rtol: float, atol: float, cfl: float | None) -> Integrator:
@@ -139,11 +126,11 @@ METHODS: dict[str, Make] = {
     "ars2": partial(_tableau, "ars2"),
     "ark3": partial(_tableau, "ark3"),
     "ark4": partial(_tableau, "ark4"),
-    "rkl2": _super,
+    "rkl2": partial(_stable, SuperTimeStepping, SSP_CFL),
     "implicit": make_implicit,
-    "exponential": _exponential,
-    "etd4": _etd,
-    "symplectic": _symplectic,
+    "exponential": partial(_stable, ExponentialRosenbrock, SSP_CFL),
+    "etd4": partial(_stable, ExponentialRungeKutta, SSP_CFL),
+    "symplectic": partial(_stable, Symplectic, LINEAR_CFL),
 }
 """Time integration methods by name, for the argument ``method`` of :func:`~solvers.solve`.
 

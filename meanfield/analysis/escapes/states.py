@@ -46,7 +46,8 @@ def bistable_states(case: Case) -> BistableStates:
         raise CaseError("attention.beta = 0: expected another number, for escapes")
     equations = Equilibria(case.domain.d, beta, attention.normalization, attention.value_scale)
     critical = critical_noise_of(case)
-    noise, unit = noise_of_equations(case), case.stabilizers.scale**2 * case.rescaling
+    noise = case.noise_on_unit_sphere / case.rescaling  # per unit of time without rescaling
+    unit = case.stabilizers.scale**2 * case.rescaling
     try:
         branch = follow(NoiseParameter(equations), 1)
     except ValueError as error:
@@ -65,11 +66,6 @@ def bistable_states(case: Case) -> BistableStates:
         )
     expected = f"a number between {critical:.6g} and {max(folds):.6g}, where two densities are stable, for escapes"
     raise refusal("stabilizers.noise", case.stabilizers.noise, expected)
-
-
-def noise_of_equations(case: Case) -> float:
-    """Return the noise of a case on the unit sphere, per unit of time without rescaling."""
-    return case.noise_on_unit_sphere / case.rescaling
 
 
 def _densities(equations: Equilibria, branch: Branch, noise: float) -> list[Floats]:
