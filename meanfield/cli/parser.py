@@ -20,7 +20,14 @@ from types import MappingProxyType
 from typing import NoReturn
 
 from meanfield import __version__
-from meanfield.cli.surroundings import OUTPUT, discard_output, ignore_settings_of_folder, prepare, problem_of_variables
+from meanfield.cli.surroundings import (
+    OUTPUT,
+    discard_output,
+    ignore_settings_of_folder,
+    limit_threads,
+    prepare,
+    problem_of_variables,
+)
 from meanfield.cli.table import COMMANDS, Command
 from meanfield.runtime.messages import print_message
 
@@ -91,6 +98,7 @@ def command() -> int:
     """
     gc.set_threshold(20_000)
     prepare()
+    limit_threads()
     ignore_settings_of_folder()
     status = main()
     gc.freeze()

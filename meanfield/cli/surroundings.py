@@ -25,6 +25,15 @@ def ignore_settings_of_folder() -> None:
         os.environ.setdefault("NUMBA_CUDA_DRIVER", "")  # the remaining settings of Numba name no code
 
 
+def limit_threads() -> None:
+    """Let products of matrices by OpenBLAS use one thread, unless the user has set a number; NumPy is not yet imported.
+
+    Kernels have threads of their own. Several threads of OpenBLAS wait in loops for each other, so that eigenvalues of
+    the matrices of `branch` take twice the time.
+    """
+    os.environ.setdefault("OPENBLAS_NUM_THREADS", "1")
+
+
 def problem_of_variables() -> str | None:
     """Return a line on an environment variable that Numba cannot use; None without such a variable."""
     threads = os.environ.get("NUMBA_NUM_THREADS", "1")

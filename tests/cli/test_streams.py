@@ -94,6 +94,17 @@ def test_greek_letters_in_any_locale(locale: dict[str, str], tmp_path: Path) -> 
     assert text.startswith('title = "\\u03b2 over \\u03b1\\u03c3"')
 
 
+def test_a_command_limits_the_threads_of_products(tmp_path: Path) -> None:
+    """OpenBLAS reads the number when NumPy is imported, which must come later; a number of the user stays."""
+    code = (
+        "import os, sys; from meanfield.cli.parser import command; early = 'numpy' in sys.modules; command();"
+        " print(early, os.environ['OPENBLAS_NUM_THREADS'], file=sys.stderr)"
+    )
+    (tmp_path / "script.py").write_text(code, encoding="utf-8")
+    for number, setting in (("1", "unset OPENBLAS_NUM_THREADS"), ("2", "export OPENBLAS_NUM_THREADS=2")):
+        assert shell(f"{setting}; {sys.executable} script.py keys time", tmp_path) == (0, f"False {number}\n")
+
+
 def test_a_process_without_standard_error(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> None:
     """sys.stderr is None under pythonw or in a daemon, and ``print`` would write to standard output."""
     monkeypatch.setattr(sys, "stderr", None)
