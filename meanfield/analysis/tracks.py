@@ -174,7 +174,10 @@ def link_clusters(masses: Floats, centers: Floats, max_angle: float = MAX_ANGLE)
 class OpenTrack:
     """Cluster followed through time up to the current sample.
 
-    ``columns`` are the indices of the cluster in the samples from ``first`` on, one for each sample.
+    number    number of the track, in the order in which clusters appear
+    first     number of the first sample with the cluster
+    columns   column of the cluster in the masses (samples, K), one for each sample from ``first`` on
+    into      number of the track with which the cluster has merged, or None
     """
 
     number: int

@@ -38,7 +38,7 @@ class DefaultResolution(NamedTuple):
     most: int
 
     def of_width(self, width: float) -> int:
-        """Return the default resolution for a smallest scale ``width``, a multiple of 16."""
+        """Return the default resolution, a multiple of 16, for the smallest scale ``width``."""
         return 16 * math.ceil(min(self.extent * self.per_width / width, self.most) / 16)
 
 

@@ -93,7 +93,7 @@ def space_time(run_data: RunData, shown: list[int]) -> tuple[Floats, Floats, Flo
 def average_rows(values: Floats, rows: int, sizes: Floats | None = None) -> Floats:
     """Return averages of the values (cells,) over groups of neighboring cells, so that at most ``rows`` remain.
 
-    They are weighted by the ``sizes`` of the cells, by default equal.
+    The averages are weighted by the ``sizes`` of the cells, by default equal.
     """
     group = next(n for n in range(-(-len(values) // rows), len(values) + 1) if len(values) % n == 0)
     weights = None if sizes is None else sizes.reshape(-1, group)

@@ -324,7 +324,11 @@ class Attention:
     def _attend(
         self, head: Head, sums: HeadSums, back: HeadSums | None, density: Floats, total: Floats | None, empty: Empty
     ) -> Floats:
-        """Return the normalized attention field of a head, for one-sided and for two-sided (Sinkhorn) attention."""
+        """Return the normalized attention field A of a head for a ``density`` (cells,), also two-sided (Sinkhorn).
+
+        The weighted sum Z of the kernel is added to ``total`` (cells,) unless that is None. ``back`` gives the sums
+        with the kernel k(y, x); it is None for a symmetric kernel, and for one-sided attention.
+        """
         if self.normalization.is_two_sided:
             found = doubly_stochastic_density(sums, back, density, empty)
         else:

@@ -163,7 +163,7 @@ class Limit(Drawn):
 
     @cached_property
     def exponent(self) -> Estimate:
-        """Return the exponent p of the distance ∝ nᵖ, as ``value`` and ``half_width``."""
+        """Return the exponent p of the distance ∝ nᵖ, the mean until tokens leave the density, with its half width."""
         return exponent_of_means(self.n, self.distance[..., self.following].mean(axis=2))
 
     @cached_property

@@ -275,10 +275,10 @@ def fit_all(laws: dict[str, Law], given: Texts, selecting: Texts, options: Optio
 def _arrays(
     texts: Sequence[HiddenStates], squares: dict[str, Floats], fitted_errors: dict[str, Floats], numbers: Floats
 ) -> dict[str, Labelled]:
-    """Return the named arrays of a study: errors of the laws, the part of attention, β and v.
+    """Return the named arrays of a study: errors of the laws, part of the motion that only attention explains, β, v.
 
-    squares         by law, the squares (2, texts, layers) of held-out texts, see ``squares_of``
-    fitted_errors   by law, the errors (layers,) of the texts fitted to
+    squares         by law, Σ|x' − law(x)|² and Σ|x' − x|² of held-out texts (2, texts, layers), see ``squares_of``
+    fitted_errors   by law, the errors (layers,) on the texts to which the law was fitted
     numbers         β and v of the identity attention (2, folds, layers)
     """
     from scipy.stats import t

@@ -414,7 +414,7 @@ class Advection:
             array.reshape(len(factors), -1)[...] *= factors[:, None]
 
     def _outgoing_flux_on_curve(self, density: Floats, velocity: Floats, occupied: Floats) -> None:
-        """Compute the fluxes of "donor_cell_blend" out of each cell (cells,) of a curve."""
+        """Store in ``_sent`` (2 faces,) the flux of "donor_cell_blend" of each cell of a curve through each side."""
         mesh, backend = self.mesh, self.mesh.backend
         neighborhood = (mesh.cell_start, mesh.cell_sides, mesh.side_cells)
         flow, smooth = self._flow(), self._outflow
@@ -427,7 +427,7 @@ class Advection:
         )  # fmt: skip
 
     def _outgoing_flux_on_surface(self, density: Floats, velocity: Floats, occupied: Floats) -> None:
-        """Compute the fluxes of "donor_cell_blend" out of each cell (cells,) of a surface."""
+        """Store in ``_sent`` (2 faces,) the flux of "donor_cell_blend" of each cell of a surface through each side."""
         mesh, backend = self.mesh, self.mesh.backend
         neighborhood = (mesh.cell_start, mesh.cell_sides, mesh.side_cells)
         work = len(mesh.cell_sides)

@@ -87,11 +87,12 @@ def factorize(matrix: Any) -> Callable[[Floats], Floats]:
 
 
 class Waves:
-    """Waves as the common eigenvectors of matrices: on equal cells, periodic or between walls along each axis.
+    """Waves as the common eigenvectors of matrices on equal cells: exponentials on periodic axes, else cosines.
 
-    The amplitudes of real matrices are those of real fields.
+    Fields of real matrices must be real, and half of their amplitudes along the last periodic axis is stored.
 
     shape      cells along the axes
+    matrices   (cells, cells), all real or all complex; that waves are their eigenvectors is not checked
     periodic   whether each axis is periodic
 
     values     eigenvalues of the matrices, (matrices, …) along the axes

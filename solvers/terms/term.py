@@ -93,7 +93,7 @@ class StiffTerm(Protocol):  # numpydoc ignore=PR01
     -----
     Methods other than "euler", "ssprk2" and "ssprk3" have no splitting. They need the rate of change of the term,
     affine in u: by the methods ``prepare`` and ``rate`` of :class:`~solvers.Term`. With
-    ``jacobian(fields)``, linear systems are solved by these matrices.
+    ``jacobian(fields)``, linear systems are solved with its matrices.
 
     Examples
     --------

@@ -212,7 +212,7 @@ def _result(values: Floats, stable: Step, within: Step, lowest: Step | None) -> 
     """Return the result of a step that ends with ``values``, with one transfer of its numbers from the device.
 
     stable   longest stable step at the end; NaN if the state is not finite
-    within   least stable step of the stages
+    within   smallest of the stable steps of the stages
     lowest   least value before undershoots are limited; None without a stiff term
     """
     backend = backend_for(values)

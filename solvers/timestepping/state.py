@@ -146,7 +146,7 @@ class StepResult:
     """Outcome of one step.
 
     stable_dt   largest stable time step at the end of the step
-    within      least stable time step of the stages
+    within      smallest of the stable time steps of the stages
     undershot   whether a density has fallen below zero within the step, before any limiter
     finite      whether the state at the end is finite
     event       whether observers are called at the end although none is due (atoms have merged, …)
@@ -160,5 +160,5 @@ class StepResult:
 
     @property
     def least_stable(self) -> float:
-        """Return the least stable time step of the stages and of the end."""
+        """Return the smallest of the stable time steps of the stages and of the end of the step."""
         return min(self.stable_dt, self.within)

@@ -68,7 +68,7 @@ class Stepper:
         Returns
         -------
         float
-            Least stable time step of the stages after the first; ∞ for a method of one stage.
+            Smallest of the stable time steps of the stages after the first; ∞ for a method of one stage.
         """
         start, rate, *first = (array.reshape(-1) for array in work)
         values, backend = state.values.reshape(-1), backend_for(state.values)

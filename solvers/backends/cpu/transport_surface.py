@@ -170,10 +170,12 @@ def _split(p, q, count, vp, vq):
 def _add_unresolved_flux(
     i, k, weight, start, count, cell_sides, neighbors, volumes, density, resolved, p, q, occupied, sent
 ):
-    """Add to ``sent`` the fluxes that move the mass of cell i by weight·d_k per time, d_k the offset of neighbor k.
+    """Add to ``sent`` fluxes that move the center of mass as if the mass m of cell i had the velocity weight·d_k.
 
-    A part is sent to neighbor k, the rest is pulled in from the neighbors behind the cell. Each flux is multiplied by
-    the unresolved fraction, 1 − ``resolved``, of its side.
+    d_k = (p[k], q[k]) is the offset of neighbor k. The fraction 1 − f of m·weight is sent to neighbor k. Instead of the
+    fraction f ≤ ½, mass is pulled in from the two neighbors on either side of −d_k, as negative fluxes. Their masses
+    limit f, and f = 0 in a cell that is not occupied. Each flux is multiplied by the unresolved fraction, 1 −
+    ``resolved``, of its side.
     """
     mass = density[i] * volumes[i]
     pulled = 0.0

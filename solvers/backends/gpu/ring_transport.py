@@ -144,7 +144,9 @@ def reconstruct_on_rings(
 ):  # fmt: skip
     """Compute the outward flux A u·n through each side of the cells of rings, and each cell's smoothness weight.
 
-    For the arguments see :func:`solvers.backends.cpu.rings.transport.reconstruct_on_rings`; all cells are computed.
+    The tables are explained in :mod:`solvers.backends.cpu.rings.transport`, other arrays and formulas at
+    :func:`solvers.backends.cpu.transport_surface.reconstruct_on_surface`. All cells are computed, whatever ``begin``
+    and ``end``.
     """
     run(
         _reconstruct, (BLOCKS * len(rows), THREADS), rows, slopes, offsets, tangents, stencils, density, east, north,

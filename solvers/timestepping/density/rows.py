@@ -72,7 +72,7 @@ class Densities(Protocol):
         ...
 
     def step_explicit(self, times: Floats, lengths: Floats, values: Floats, work: tuple[Floats, ...]) -> Step:
-        """Advance the densities in place by the explicit terms alone; return the stages' least stable steps (rows,).
+        """Advance the densities in place by the explicit terms alone; return the stages' smallest stable steps (rows,).
 
         The terms are prepared at ``times``. ``work`` holds the scratch arrays of `Stepper.step`.
         """

@@ -86,7 +86,7 @@ class _Flow:
     A unit step then advances each density by its h.
 
     steps   (rows,) stable steps of the last ``prepare``, NaN for a row that is not finite
-    least   (rows,) least stable steps since the last ``begin``
+    least   (rows,) smallest stable steps since the last ``begin``
     """
 
     def __init__(self, mesh: Mesh, rows: int, velocity: RowVelocity, longest: Callable[[Floats], Floats]) -> None:
