@@ -26,7 +26,7 @@ def ignore_settings_of_folder() -> None:
 
 
 def limit_threads() -> None:
-    """Let products of matrices by OpenBLAS use one thread, unless the user has set a number; NumPy is not yet imported.
+    """Limit products of matrices by OpenBLAS to one thread, unless the user has set a number, before NumPy is imported.
 
     Kernels have threads of their own. Several threads of OpenBLAS wait in loops for each other, so that eigenvalues of
     the matrices of `branch` take twice the time.

@@ -70,8 +70,8 @@ _WEIGHTS = (
     " (default: trained)"
 )
 _PARTS = (
-    "parts to leave out together, such as network,biases; repeatable (default: network, biases, gains and attention,"
-    " each by itself, and network,biases,gains)"
+    "parts to leave out together, such as network,biases (network: the feed-forward network); repeatable (default:"
+    " network, biases, gains and attention, each by itself, and network,biases,gains)"
 )
 case_options = (
     flag(
@@ -85,7 +85,12 @@ case_options = (
         type=int,
     ),
     repeat(1),
-    option("--without", "PARTS", "parts to leave out, such as network,biases (default: none)", default=""),
+    option(
+        "--without",
+        "PARTS",
+        "parts to leave out, such as network (the feed-forward network) or network,biases (default: none)",
+        default="",
+    ),
     option("--weights", None, _WEIGHTS, choices=("trained", "random", "rotated"), default="trained"),
     seed("of random or rotated attention matrices"),
     option("-o/--output", "FOLDER", "folder to write (default: the model's name with -case, in this folder)"),
@@ -98,7 +103,7 @@ ablate_options = (
 fit_options = (
     number("held", 3, "number of texts held out at a time; each text is held out once"),
     number("rank", 4, "rank of the matrices of each attention head"),
-    number("width", 64, "width of the network"),
+    number("width", 64, "width of the feed-forward network"),
     number("steps", 200, "number of steps of gradient descent for each model"),
     seed("of the initial weights"),
 )
