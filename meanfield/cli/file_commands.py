@@ -16,8 +16,11 @@ def info(options: argparse.Namespace) -> int:
     """Print a description or a verification of a file; return the exit status."""
     require_file(options.file, "run", "index")
     from meanfield.transformer.labelled import described
+    from solvers.io.run_file import FileError
 
-    if not (options.verify or options.json) and (text := described(options.file)) is not None:
+    if not options.json and (text := described(options.file)) is not None:
+        if options.verify:
+            raise FileError(f"{options.file}: expected the file of a run or a sweep with --verify")
         print(text)
         return 0
     from meanfield.analysis.info import describe, format_text

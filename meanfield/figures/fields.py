@@ -144,5 +144,7 @@ def _draw_maps(
         image = ax.tripcolor(triangulation(run), np.zeros(len(value)), shading="gouraud", vmin=low, vmax=high)
         image.set_array(np.ma.masked_invalid(value))  # a solution that has blown up is drawn where it is finite
         ax.set(title=f"{name}, t = {run.times[k]:.4g}", xlabel=labels[0])
+        if run.manifold == "triangles":
+            ax.set_aspect("equal")
     axes[0].set_ylabel(labels[1])
     part.colorbar(image, ax=axes)

@@ -28,7 +28,7 @@ if TYPE_CHECKING:
     from matplotlib.axes import Axes
     from matplotlib.figure import Figure
 
-MAP_WIDTH, MARGIN = 700, 4  # pixels across the map of the sphere, equal to pixels of the page, and margin
+MAP_WIDTH, MARGIN = 700, 4  # pixels across the map of the sphere, equal to pixels of the frame, and margin
 SMALL_MAP_WIDTH = 430  # beside the distribution of the radius
 MAP_LEFT, MAP_TOP = 8, 102
 PROFILE_TOP, PROFILE_HEIGHT = 122, 310
@@ -37,7 +37,7 @@ PROFILE_TOP, PROFILE_HEIGHT = 122, 310
 def draw_sphere(figure: Figure, run_data: RunData, width: int = MAP_WIDTH) -> Moving:
     """Draw a density on an equal-area map ``width`` pixels wide for a movie, with rings around clusters.
 
-    Pixels of the map are those of the page. Return the function that draws snapshot k, and the artists that change.
+    A pixel of the map is a pixel of the frame. Return the function that draws snapshot k, and the artists that change.
     """
     scale, top = scale_of(run_data, range(len(run_data.times))), MAP_TOP + (MAP_WIDTH - width) // 4
     ax = place(figure, MAP_LEFT, top, width + 2 * MARGIN, width // 2 + 2 * MARGIN)

@@ -12,7 +12,7 @@ import numpy as np
 from numpy.typing import ArrayLike
 from scipy.spatial import Delaunay
 
-from .arguments import check_count
+from .arguments import check_count, check_sides
 from .checks import check_number, check_unmasked
 from .mesh import Floats, Mesh
 from .triangulation import Table, boundary_of, check_overlap, edges_of_triangles, sides_around
@@ -144,10 +144,11 @@ def disk(radius: float, rings: int) -> Mesh:
     """
     check_number("radius", radius, above=0.0)
     check_count("rings", rings, 1)
+    check_sides("rings", rings, 3 * rings * (3 * rings + 1))
     ring = np.repeat(np.arange(rings + 1), np.append(1, 6 * np.arange(1, rings + 1)))
     angle = 2 * np.pi * np.concatenate([[0.0], *(np.arange(6 * k) / (6 * k) for k in range(1, rings + 1))])
-    points = radius / rings * ring[:, None] * np.stack([np.cos(angle), np.sin(angle)], axis=1)
-    return triangles(points, Delaunay(points).simplices)
+    points = ring[:, None] / rings * np.stack([np.cos(angle), np.sin(angle)], axis=1)
+    return triangles(radius * points, Delaunay(points).simplices)
 
 
 def read_triangles(path: str | PathLike[str]) -> Mesh:

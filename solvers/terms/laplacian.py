@@ -107,12 +107,17 @@ class Laplacian:
 
         Raises
         ------
+        TypeError
+            If f is complex.
         ValueError
             If f has another shape or is not finite, or if Δ has a nullspace and the integral of f is more than a
             hundredth of that of its absolute value.
         """
         mesh = self.mesh
-        given = np.asarray(f, dtype=np.float64)
+        given = np.asarray(f)
+        if given.dtype.kind == "c":
+            raise TypeError(f"f of {given.dtype}: expected real numbers, such as real and imaginary parts one by one")
+        given = given.astype(np.float64)
         if given.ndim and given.shape[-1] != mesh.cells:
             raise ValueError(f"f of shape {given.shape}: expected a number or {mesh.cells} cells")
         right = np.broadcast_to(given, given.shape or (mesh.cells,)).reshape(-1, mesh.cells)

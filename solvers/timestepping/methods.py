@@ -144,7 +144,7 @@ METHODS: dict[str, Make] = {
 - ``"rkl2"``: order 2, super-time-stepping, for diffusion without linear solves.
 - ``"implicit"``: order 4, for stiff terms alone or nonlinear ones, by Newton's iteration with factors of the terms'
   matrices, by GMRES where these do not suffice.
-- ``"exponential"``: exact in time for linear equations, else order 2.
+- ``"exponential"``: exact in time for linear equations, to the tolerance of their Krylov spaces; else order 2.
 - ``"etd4"``: order 4, exponential time differencing: exact in time for a stiff term with constant coefficients on
   equal cells, periodic or with walls, by fast transforms, and explicit in other terms. Their rounding, that of the
   largest value, grows ahead of a front that moves into an unstable state, for which "ark4" is the method.

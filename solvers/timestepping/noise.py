@@ -57,10 +57,11 @@ class Noise:
     Notes
     -----
     A step is symmetric (Strang): half a step of f by the default method of the equation, to the tolerances of
-    ``solve``, a step of the noise, and half a step of f. Where "etd4" applies, it replaces the default method "ark4":
-    diffusion alone is then exact in time. The noise is advanced by the method of Euler and Maruyama (Itô), or of Heun
-    (Stratonovich).
-    Means of functions of u have an error O(dt²) if g is a number, else O(dt).
+    ``solve``, a step of the noise, and half a step of f. Where "etd4" applies, it replaces the default method "ark4".
+    The noise is advanced by the method of Euler and Maruyama (Itô), or of Heun (Stratonovich). Means of functions of u
+    have an error O(dt²) if g is a number, else O(dt). A mode that decays at the rate λ has z/sinh z times its exact
+    stationary variance, z = λ ``step``: steps must be short relative to 1/λ of the modes of interest. The first steps
+    are shorter than ``step`` unless ``first_step`` of ``solve`` is given.
 
     The noise of a step depends on the seed and on the time of its start. ``solution(t)`` between two steps therefore
     has the same path at both ends, but no additional noise between.
@@ -122,8 +123,10 @@ class _NoisySteps:
         self._deterministic: Any = None
 
     def begin(self, state: State) -> None:
-        """Compute the geometry of the noise and choose the method; raise TypeError for a complex field."""
+        """Compute the geometry of the noise and choose the method; raise errors for complex fields and other meshes."""
         check_real("u0", state.values, "Noise")
+        if state.values.shape[-1] != self._noise.mesh.cells:
+            raise ValueError(f"mesh of Noise has {self._noise.mesh.cells} cells: expected {state.values.shape[-1]}")
         if self._deterministic is None:
             method = choose(self._equation)
             if method == "ark4" and SemiDiscrete(self._equation).modes(state.values) is not None:

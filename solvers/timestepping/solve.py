@@ -27,6 +27,8 @@ from .state import State, read_only
 
 Callback = Callable[[State], object] | Observer
 
+MIN_SPAN = 1e5  # floating-point spacings of time: a first step is a thousandth of the span or less
+
 
 def solve(
     equation: Equation,
@@ -102,9 +104,9 @@ def solve(
         arguments, or an event does not return one number.
     ValueError
         If ``u0`` has another shape than the mesh, is not finite or masked, or is negative for a term of densities; if
-        ``t_span`` or ``times`` do not increase; if a tolerance, ``cfl``, ``first_step`` or ``max_step`` is not finite
-        and > 0; if both tolerances are below rounding; if the method is unknown, or does not fit the terms or ``cfl``;
-        if an event returns NaN.
+        ``t_span`` or ``times`` do not increase; if ``t_span`` is shorter than 10⁵ floating-point spacings of its times;
+        if a tolerance, ``cfl``, ``first_step`` or ``max_step`` is not finite and > 0; if both tolerances are below
+        rounding; if the method is unknown, or does not fit the terms or ``cfl``; if an event returns NaN.
     NonFinite
         If the state or a rate of change becomes NaN or infinite; the message gives the time.
     Exploding
@@ -304,6 +306,9 @@ def _span(t_span: tuple[float, float]) -> tuple[float, float]:
         raise ValueError(f"t_span = {t_span!r}: expected two times (t0, t1)") from None
     if not (np.isfinite([t0, t1]).all() and t0 < t1):
         raise ValueError(f"t_span = {t_span!r}: expected finite times with t0 < t1")
+    least = MIN_SPAN * float(np.spacing(max(abs(t0), abs(t1))))
+    if t1 - t0 < least:  # steps would vanish by rounding
+        raise ValueError(f"t_span = {t_span!r}: expected t1 − t0 of {least:.2g} or more")
     return t0, t1
 
 

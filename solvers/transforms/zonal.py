@@ -191,7 +191,7 @@ class CircleZonal:
         return rows
 
     def _sample_kernels(self, multipliers: Floats, wave: Callable[[Floats], Floats]) -> Floats:
-        """Return the periodic kernel Σ m_l wave(lφ)/2π, sampled at the cells, for multipliers m_l."""
+        """Return the kernel (m₀ wave(0) + 2 Σ_{l ≥ 1} m_l wave(lφ))/2π at the cells; ``wave`` is cos or sin."""
         angle = float(self.mesh.volumes[0]) * np.arange(self.mesh.cells, dtype=np.float64)
         values = np.zeros(self.mesh.cells)
         for degree, multiplier in enumerate(multipliers):

@@ -120,6 +120,7 @@ def test_poisson_s_equation_and_the_eigenvalues_of_a_disk_are_of_second_order():
         ((0.0, 4), ValueError, r"^radius = 0\.0: expected a number > 0"),
         ((1j, 4), TypeError, r"^radius = 1j: expected "),
         ((1.0, 0), ValueError, r"^rings = 0: expected a whole number >= 1"),
+        ((1.0, 10**9), ValueError, r"^rings = 1000000000: expected a mesh of at most "),
     ],
 )
 def test_other_disks_are_refused(arguments, error, message):

@@ -124,7 +124,12 @@ def _by_kind(texts: list[str]) -> str:
 
 
 def draw(figure: Figure, found: Outcome) -> None:
-    """Draw stable rate and accuracy by depth, and distance and departure by relative depth, for both networks."""
+    """Draw the profiles of an experiment on stabilizers, with a row of axes for each kind of network.
+
+    The left axes have, by number of layers, the largest learning rate without an explosion and the accuracy at the best
+    rate. The right ones have, by relative depth in the deepest networks, the distance between the states of two
+    examples, and the distance of states from the first ones.
+    """
     figure.set_size_inches(13.0, 6.8)
     axes = figure.subplots(len(KINDS), 4, squeeze=False)
     kinds = list(_architectures(found))

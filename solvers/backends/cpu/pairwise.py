@@ -83,7 +83,8 @@ def _add_group(targets, sources, first, vectors, running, ahead, scale, total, e
     targets, sources     (depth, lanes) b and (all sources, depth) y; the group has sources ``first`` and the next ones
     vectors              (rows, PAIR_SOURCES)
     running              whether s_i is raised to the largest exponent; else s_i is fixed
-    ahead                sources that are later than a target are omitted, see :func:`_hide_later`
+    ahead                number of the first source of the group minus that of the first target of the tile, for a sum
+                         without sources later than a target; −PAIR_SOURCES for a sum over all sources
     scale, total         (lanes,) s and (rows, lanes) sums, in place
     exponents, shrink    work arrays (PAIR_SOURCES, lanes) and (lanes,), with shrink = 1 at first
     """

@@ -115,7 +115,10 @@ def uniform_part(density, volumes, mass, volume):
 
 @device_function
 def _write_largest(value, parts, finished, result):
-    """Write the largest of the values of all threads, an outflow rate, and its time step; NaN if one value is NaN."""
+    """Write the largest outflow rate ``value`` of all threads to result[0], and its time step, 1/rate, to result[1].
+
+    Both are NaN if one rate is NaN. For ``parts`` and ``finished`` see :func:`_reduce_grid`.
+    """
     is_last, largest = _reduce_grid(value, False, parts, finished)
     if is_last and cuda.threadIdx.x == 0:
         result[0], result[1] = largest, _step_of_rate(largest)

@@ -39,8 +39,8 @@ class ExponentialRungeKutta(ErrorControlled):
         modes = self.problem.modes(state.values)
         if modes is None:
             raise ValueError(
-                'method = "etd4": expected a stiff term with constant coefficients, on equal cells in a box or on a'
-                ' circle; "ark4" takes others'
+                'method = "etd4": expected a stiff term with constant coefficients, on equal cells of a box or a'
+                ' circle, periodic or with walls; "ark4" takes others'
             )
         self._modes = modes
         super().begin(state)
