@@ -51,18 +51,21 @@ class Operators:
         """Return the diffusion term of coefficient 1 with monotone two-point fluxes."""
         return Diffusion(self.mesh, np.ones(self.mesh.cells), boundaries=boundaries, nonnegative=True)
 
-    def laplacian_of(self, field: str) -> Affine:
-        """Return Δu of a field with its conditions on the boundary."""
-        if not (boundaries := self.boundaries.get(field)):
-            return self.laplacian, _no_source
-        diffusion = Diffusion(self.mesh, 1.0, boundaries=boundaries)
-        return diffusion.jacobian(1)[0], _RateOfData(self.mesh, boundaries)
+    @cached_property
+    def laplacians(self) -> dict[str, Affine]:
+        """Return Δu of each field with conditions on the boundary, by name."""
+        return {
+            field: (Diffusion(self.mesh, 1.0, boundaries=given).jacobian(1)[0], _RateOfData(self.mesh, given))
+            for field, given in self.boundaries.items()
+        }
 
-    def inflow_of(self, field: str) -> Affine:
-        """Return the part of Δu by fluxes through the boundary, from the conditions of a field."""
-        boundaries = self.boundaries.get(field, {})
-        through = self._two_point(boundaries).jacobian(1)[0] - self.two_point_laplacian
-        return through, _RateOfData(self.mesh, boundaries)
+    @cached_property
+    def inflows(self) -> dict[str, Affine]:
+        """Return the part of Δu by fluxes through the boundary of each field with conditions, by name."""
+        return {
+            field: (self._two_point(given).jacobian(1)[0] - self.two_point_laplacian, _RateOfData(self.mesh, given))
+            for field, given in self.boundaries.items()
+        }
 
     @cached_property
     def gradient(self) -> list[Any]:
@@ -80,9 +83,10 @@ class Operators:
             found.append(0.5 * (self.laplacian @ times - times @ self.laplacian - of_x))
         return found
 
-    def gradient_of(self, field: str) -> list[Affine]:
-        """Return the components of ∇u of a field with its conditions on the boundary."""
-        return self._gradient(self.boundaries.get(field, {}))
+    @cached_property
+    def gradients(self) -> dict[str, list[Affine]]:
+        """Return the components of ∇u of each field with conditions on the boundary, by name."""
+        return {field: self._gradient(given) for field, given in self.boundaries.items()}
 
     def _gradient(self, boundaries: Boundaries) -> list[Affine]:
         """Return the components of ∇u by least squares over neighbors and over images beyond the boundary.

@@ -205,11 +205,11 @@ class _Evaluation:
         if name in TWO_ARGUMENTS:
             return self._extreme(name, *map(self._scalar, node.args))
         if name == "laplace":
-            known = self._of_field(first, lambda name: [operators.laplacian_of(name)])
+            known = self._of_field(first, lambda name: [operators.laplacians[name]])
             return known[0] if known else self._apply(operators.laplacian, self._scalar(first))
         if name == "grad":
             value = self._scalar(first)
-            return self._of_field(first, operators.gradient_of) or tuple(
+            return self._of_field(first, lambda name: operators.gradients[name]) or tuple(
                 self._apply(matrix, value) for matrix in operators.gradient
             )
         if name in ("dx", "dy", "dz"):
@@ -277,7 +277,7 @@ class _Evaluation:
         argument = gradients[0].args[0]
         b, matrix = self._scalar(argument), operators.two_point_laplacian
         found = 0.5 * (self._apply(matrix, a * b) + a * self._apply(matrix, b) - b * self._apply(matrix, a))
-        return _sum([found, *(a * part for part in self._of_field(argument, lambda name: [operators.inflow_of(name)]))])
+        return _sum([found, *(a * part for part in self._of_field(argument, lambda name: [operators.inflows[name]]))])
 
     def _scalar(self, node: ast.expr) -> Any:
         """Return the value of an expression that is a number or a field."""
