@@ -46,6 +46,13 @@ def test_the_spectrum_of_a_linear_equation():
     assert spectrum(found) == pytest.approx(expected, rel=4 / np.sqrt(FIELDS))
 
 
+@pytest.mark.parametrize(("first", "fewest", "most"), [(0.2, 5, 5), (None, 6, 10)])
+def test_steps_have_their_length_from_the_first_one_if_that_is_given(first, fewest, most):
+    equation, noise = Equation(LINE, [Diffusion(LINE, 1.0)]), Noise(LINE, 0.3, step=0.2)
+    found = solve(equation, np.zeros(32), (0.0, 1.0), method=noise, first_step=first)
+    assert fewest <= found.steps <= most
+
+
 @pytest.mark.parametrize(("calculus", "growth"), [("ito", 0.0), ("stratonovich", 0.5)])
 def test_means_of_multiplicative_noise(calculus, growth):
     """du = σ u dW has the mean u₀ (Itô) and u₀ e^{σ²t/2} (Stratonovich), for σ² = 1 in a cell of volume V."""
