@@ -78,6 +78,14 @@ def test_systems_together_are_what_each_is_alone(name: str) -> None:
             np.testing.assert_allclose(tables[column], values, rtol=SAME, atol=SAME, err_msg=f"{number} {column}")
 
 
+def test_networks_on_spheres_of_different_radii_are_not_solved_together() -> None:
+    """The network acts on directions as F(gθ)/g, which depends on the radius g; attention alone has another β."""
+    radii = [["stabilizers.scale=1.0"], ["stabilizers.scale=2.0"]]
+    assert len({BATCH.key(parse(TOKENS, radius)) for radius in radii}) == 1
+    network = SETTINGS["feed-forward"]
+    assert len({BATCH.key(parse(TOKENS, [*network, *radius])) for radius in radii}) == 2
+
+
 def test_the_error_of_each_is_its_own() -> None:
     """A system's result does not depend on the others, to the bit: a stiff one, a lost one, another order."""
     cases = [parse(TOKENS, [f"domain.seed={seed}"]) for seed in range(3)]

@@ -51,7 +51,9 @@ def batch_key(case: Case) -> Hashable | None:
         return None
     stabilizers = norm, case.stabilizers.alpha, case.stabilizers.gate
     rule = attention.normalization, attention.mask, attention.rescaled
-    return count, case.domain.d, stabilizers, rule, len(attention.all_heads), repr(case.feed_forward)
+    # on a sphere of radius g the network is F(gθ)/g
+    network = None if case.feed_forward is None else (repr(case.feed_forward), case.stabilizers.scale)
+    return count, case.domain.d, stabilizers, rule, len(attention.all_heads), network
 
 
 def batch_size(case: Case) -> int:
