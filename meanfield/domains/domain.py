@@ -117,9 +117,9 @@ class Domain(Section, frozen=True, kw_only=True, tag_field="manifold"):
 
     @property
     def labels(self) -> int | None:
-        """Return the number of labels of a causal mask, positions of tokens in the sequence; None without a mask.
+        """Return the number of labels of a causal mask; None without a mask.
 
-        Each label has a density of its own.
+        A label is a position in the sequence of tokens. Each label has a density of its own.
         """
         return None
 

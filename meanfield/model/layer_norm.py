@@ -276,7 +276,7 @@ class LayerNorm:
         return moved
 
     def _size(self, output: Floats | None) -> Sizes:
-        """Return the size of the attention output if the layer norm depends on it, else 1."""
+        """Return the lengths |A| (...) of the outputs A (..., d) if the layer norm depends on them, else 1."""
         return size_of(output) if self.sees_size and output is not None else 1.0
 
 

@@ -151,7 +151,10 @@ def _groups(near: csr_matrix, beyond: csr_matrix) -> list[NDArray[np.intp]]:
 def _surroundings(
     near: csr_matrix, groups: list[NDArray[np.intp]]
 ) -> Iterator[tuple[NDArray[np.intp], NDArray[np.intp], NDArray[np.intp]]]:
-    """Yield for each group its cells, their ``near`` cells (n,), and the cell of the group near each of these (n,)."""
+    """Yield for each group: its cells, all cells near them (n,), and for each of the latter its cell of the group (n,).
+
+    ``near`` is the first matrix of :func:`_neighborhoods`.
+    """
     for cells in groups:
         of_group = near[cells]
         yield cells, of_group.indices, np.repeat(cells, np.diff(of_group.indptr))

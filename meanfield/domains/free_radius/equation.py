@@ -126,16 +126,17 @@ def free_radius_equation(space: FreeRadius, norm: LayerNorm, output: Output, gat
 
 
 def _flow(space: FreeRadius, norm: LayerNorm, output: Output, gate: float) -> Velocities:
-    """Return a function of time and density with angular velocities and rates of log r of tokens at the cells.
+    """Return a function of time and density with angular velocities and rates of s of tokens at the cells.
 
-    The shapes of velocities and rates are (radii, directions, d) and (radii, directions, 1). Both are zero in the cells
-    of the smallest and the largest radius.
+    s = log r − ct with c = ``space.expansion``, the rate at which the radii of the cells grow. The shapes of velocities
+    and rates are (radii, directions, d) and (radii, directions, 1). Both are zero in the cells of the smallest and the
+    largest radius.
     """
     xp, to_device = space.directions.backend.xp, space.directions.backend.to_device
     direction = xp.tile(space.directions.centers, (space.radial.cells, 1))
 
     def velocities(time: float, density: Floats) -> tuple[Floats, Floats]:
-        """Return angular velocities (shells, directions, d) and rates of log r (shells, directions, 1) at the cells."""
+        """Return angular velocities (radii, directions, d) and rates of s (radii, directions, 1) at the cells."""
         cells = (*space.shape, direction.shape[1])
         result = xp.broadcast_to(output(time, density), cells).reshape(direction.shape)
         radius = to_device(np.repeat(space.radii(time), space.directions.cells))

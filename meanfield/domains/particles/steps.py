@@ -133,8 +133,8 @@ def dynamics_layers(
 class _TokenStepper(Stepper):
     """Explicit stepper of tokens, with Brownian motion between two half steps (Strang 1968).
 
-    Where layer norm keeps the radius, tokens are normalized after the step. Lengths do not matter within a step, since
-    ẋ grows with |x|. In stationary means at β = 0, noise between half steps has a quarter of the error of half steps of
+    Where layer norm keeps the radius, tokens are normalized after the step. The length |x| does not change the
+    direction within a step, since ẋ is proportional to |x|. In stationary means at β = 0, noise between half steps has a quarter of the error of half steps of
     noise around a step.
     """
 

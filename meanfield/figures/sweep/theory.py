@@ -21,7 +21,7 @@ Curve = tuple[str, Callable[[Floats], Floats]]  # description, and function of t
 def fastest_mode(dimension: int, beta: Floats) -> Floats:
     """Return the real l ≥ 0 with l(l + d − 2) = 2β, near the degree of the fastest mode for large β.
 
-    Modes are those of the uniform density. It is √(2β) on the circle, d = 2.
+    Modes are those of the uniform density. On the circle, d = 2, l = √(2β).
     """
     half = (dimension - 2) / 2
     return np.asarray(np.sqrt(half**2 + 2 * beta) - half)

@@ -104,7 +104,8 @@ def line_through(values: Floats) -> tuple[float, float]:
 def _states_of_variants(states: Sequence[HiddenStates], repeat: int, seed: int) -> dict[str, Iterator[Floats]]:
     """Return the states (repeat·layers + 1, n, d) of each prompt's tokens in variants of a model, by variant.
 
-    Variants are the model, its mean-field dynamics, random attention matrices, and tokens at rest.
+    Variants are the model, its mean-field dynamics if any, random attention matrices, and tokens at rest. ``repeat`` is
+    the number of passes through the layers.
     """
     still = (np.broadcast_to(one.hidden[0], (one.layers * repeat + 1, *one.hidden[0].shape)) for one in states)
     nulls = {"random": states_of_variant(states, Variant((), "random", seed, repeat)), STILL: still}

@@ -67,7 +67,7 @@ def remap_on_sphere(
 
     images    (points, 4) of x, y, z, polar angle
     corners   (triangles, 3) the points at the corners of each triangle
-    masses    (triangles, 3) masses at the corners: linear on the triangle, whose mass is their mean
+    masses    (triangles, 3) masses at the corners; the mass of the triangle is their mean, its density is linear
     bulges    curvature of one side of each triangle, see :func:`_fill_part`
     normals   (faces, 3); the first ``cells`` rows are the eastward normals of the cells' eastern edges
     edges     (rings + 1,) polar angle of the circles between rings

@@ -75,9 +75,11 @@ def _kinds_and_numbers(arguments: tuple[Any, ...]) -> tuple[tuple[Kind, ...], li
 def _array_kind(
     char: str, shape: tuple[int, ...], strides: tuple[int, ...]
 ) -> tuple[Kind, tuple[int, ...], tuple[int, ...]]:
-    """Return the kind of an array, and the numbers by which Numba passes it before and after its address.
+    """Return the kind (format character, number of axes, layout) of an array, and its kernel arguments for Numba.
 
-    The layout is C for an array with contiguous rows, F for contiguous columns, A for any other array.
+    Numba passes an array as a list of numbers. The second result holds the numbers before the address: 0, 0, size and
+    itemsize. The third holds those after it: shape and strides. The layout is C for contiguous rows, F for contiguous
+    columns, and A otherwise.
     """
     itemsize, size = np.dtype(char).itemsize, prod(shape)
     is_c = _is_contiguous(shape[::-1], strides[::-1], itemsize)

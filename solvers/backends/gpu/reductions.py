@@ -167,12 +167,15 @@ def run_largest(kernel, shape, *arguments):
 
 
 def largest_share(shares):
-    """Return the largest number () of the result of a kernel, a list of one array (2,); NaN if one is NaN."""
+    """Return the largest number r (), from ``shares`` = [(r, 1/r)], the result of a kernel of :func:`largest_on_grid`.
+
+    r is NaN if one of the numbers is NaN.
+    """
     return shares[0][0]
 
 
 def step_of_shares(shares):
-    """Return the time step () of the largest outflow rate, from a list of one array (2,); NaN if a rate is NaN."""
+    """Return the time step 1/r () for the largest outflow rate r, from ``shares`` = [(r, 1/r)]; NaN if a rate is NaN."""
     return shares[0][1]
 
 

@@ -158,9 +158,9 @@ def ring_analysis(
 
 @inline
 def _add_rows(tables, at, width, m, one, other, to_one, to_other):
-    """Add Σ_m one[m] table[m] to ``to_one`` and Σ_m other[m] table[m] to ``to_other``, over four orders.
+    """Add Σ_k one[k] w_k to ``to_one`` and Σ_k other[k] w_k to ``to_other``, over the orders k = m, m + 2, m + 4, m + 6.
 
-    The orders are m, m + 2, m + 4 and m + 6. The table's rows of waves start at ``at`` and have the length ``width``.
+    w_k is the row of order k in the flat ``tables``. Row m starts at ``at``, and each row has the length ``width``.
     """
     a, b, c, d = one[m], one[m + 2], one[m + 4], one[m + 6]
     e, f, g, h = other[m], other[m + 2], other[m + 4], other[m + 6]
