@@ -1,7 +1,5 @@
 """Handover of densities to atoms: width of a collapsed cluster, and merging times beyond the reach of a density."""
 
-import time as clock
-
 import numpy as np
 import pytest
 from support import exact, exact_atoms
@@ -105,9 +103,7 @@ def test_a_density_counts_as_collapsed_when_all_clusters_have():
 
 @pytest.mark.parametrize("beta", [9, 16, 25])
 def test_a_pair_handed_over_meets_at_the_time_of_the_closed_form(beta):
-    """The cosine is ½ within 1 % of t = 2e4, 2e8 and 6e13, computed in seconds. The blobs collapse in about two time
-    units."""
-    began = clock.process_time()
+    """The cosine is ½ within 1 % of t = 2e4, 2e8 and 6e13. The blobs collapse in about two time units."""
     state = carry(beta, blobs(), 0.0, 100.0, SPREAD)
     atoms = atoms_of(collapsed_clusters(MESH, state.values))
     assert atoms.count == 2
@@ -116,7 +112,6 @@ def test_a_pair_handed_over_meets_at_the_time_of_the_closed_form(beta):
     stops = [state.time, 0.99 * expected, 1.01 * expected]
     cosines = [now.positions[0] @ now.positions[-1] for _, now, _ in exact_atoms.flow(law(beta), atoms, stops)]
     assert cosines[0] < 0.5 < cosines[1]
-    assert clock.process_time() - began < 20
 
 
 def at_clusters(density):

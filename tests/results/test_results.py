@@ -2,8 +2,6 @@
 
 import html
 import re
-import subprocess
-import sys
 import tomllib
 from pathlib import Path
 
@@ -231,13 +229,6 @@ def test_all_names_exist_and_types_ship(package):
     assert all(getattr(package, name) is not None for name in package.__all__)
     assert set(package.__all__) <= set(dir(package))
     assert (Path(package.__file__).parent / "py.typed").is_file()
-
-
-def test_importing_takes_a_tenth_of_a_second():
-    """The test takes the best of three in processor time, since the machine has other load."""
-    timed = "import time; t = time.process_time(); import meanfield; print(time.process_time() - t)"
-    taken = [float(subprocess.check_output([sys.executable, "-c", timed])) for _ in range(3)]
-    assert min(taken) <= 0.1
 
 
 SECTIONS = {

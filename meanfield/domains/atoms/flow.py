@@ -3,12 +3,13 @@
     dx/ds = (u + t − t₀) ẋ / (1 + g) ,   dℓ/ds = 1/(1 + g) ,   t = t₀ + u(e^ℓ − 1)
     g = (1 + β)(u + t − t₀)|ẋ|
 
-by Radau's stiff method of order 5. The transformed time s measures both the e-folds of the time since t₀ and the path
-length of the atoms: intervals without motion are short in s, however long in t, and so is the approach to a merger,
-where speeds grow by e^β per radian. Steps are limited by the growth of speeds, since the method would damp a growing
-motion far below its tolerance. u is the time in which the fastest atom moves by a radian. Two atoms that touch merge,
-and t₀ is set to that time. The last part up to a given time has g = 0, so that the integration ends there exactly.
-Motion that takes less time than the rounding of t leaves t unchanged.
+by an explicit method of order 8 where atoms only attract each other, else by Radau's method of order 5: the attraction
+to a fixed point at a rate of order 1 is stiff in times of e^{cβ}. The transformed time s measures both the e-folds of
+the time since t₀ and the path length of the atoms: intervals without motion are short in s, however long in t, and so
+is the approach to a merger, where speeds grow by e^β per radian. Steps are limited by the growth of speeds, since
+Radau's method would damp a growing motion far below its tolerance. u is the time in which the fastest atom moves by a
+radian. Two atoms that touch merge, and t₀ is set to that time. The last part up to a given time has g = 0, so that the
+integration ends there exactly. Motion that takes less time than the rounding of t leaves t unchanged.
 """
 
 from __future__ import annotations
@@ -185,12 +186,13 @@ class _TimeMap:
         return Atoms(unit_vectors(positions), self.masses)
 
     def solver(self, atoms: Atoms) -> Any:
-        """Return Radau's method for the equations in the transformed time, with ``atoms`` at ``start``."""
-        from scipy.integrate import Radau
+        """Return the ODE method for the equations in the transformed time, with ``atoms`` at ``start``."""
+        from scipy.integrate import DOP853, Radau
 
+        method = DOP853 if self.velocity.only_attracts else Radau
         start, end = np.append(atoms.positions, 0.0), self.end if self.uniform_time else np.inf
         first = self.end if self.no_motion and self.uniform_time else None
-        return Radau(self.rate, 0.0, start, end, MAX_STEP, TOLERANCE, TOLERANCE, None, None, True, first)
+        return method(self.rate, 0.0, start, end, MAX_STEP, TOLERANCE, TOLERANCE, vectorized=True, first_step=first)
 
     def rate(self, s: float, states: Floats) -> Floats:
         """Return the derivatives by the transformed time s of ``states`` (k·d + 1, states) of k atoms."""

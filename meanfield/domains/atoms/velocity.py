@@ -14,6 +14,7 @@ Geshkovski, Letrouit, Polyanskiy, Rigollet (2312.10794), with masses in the plac
 from __future__ import annotations
 
 from dataclasses import dataclass
+from functools import cached_property
 
 import numpy as np
 
@@ -72,6 +73,12 @@ class AtomVelocity:
         The time scale is t + 1 for the layer norm CoD, whose speed scale is √(t + 1), else infinite.
         """
         return self.particles.norm.scheme.period(time)
+
+    @cached_property
+    def only_attracts(self) -> bool:
+        """Return whether each atom attracts all others along great circles: atoms have no stable fixed points then."""
+        velocity = self.particles
+        return velocity.feed_forward is None and all(_attracts(head, velocity.beta) for head in velocity.heads)
 
     def velocities(self, time: Floats | float, positions: Floats, masses: Floats) -> Floats:
         """Return the velocities (..., k, d) of k atoms at unit ``positions`` (..., k, d), of ``masses`` (k,).
@@ -135,6 +142,14 @@ def _pairs(positions: Floats) -> tuple[Floats, Floats]:
     sign = np.where((targets * sources).sum(axis=-1, keepdims=True) < 0, -1.0, 1.0)
     differences = sources - sign * targets  # P_i x_j = P_i (x_j ∓ x_i), whichever is shorter
     return offsets, differences - (targets * differences).sum(axis=-1, keepdims=True) * targets
+
+
+def _attracts(head: Head, beta: float) -> bool:
+    """Return whether a head moves tokens towards all others: Q, K, V are multiples of I with βqk ≥ 0, v·weight > 0."""
+    query, key, value = multiple(head.query), multiple(head.key), multiple(head.value)
+    if head.out is not None or query is None or key is None or value is None:
+        return False
+    return beta * query * key >= 0 and value * head.weight > 0
 
 
 def _split(factor: Factor, d: int) -> tuple[float, Floats | None]:

@@ -157,7 +157,8 @@ def scale_normal(draws: Floats, mean: ArrayLike, variance: ArrayLike) -> Floats:
 def tokens_equiangular(count: int, dimension: int, cosine: float = 0.0) -> Floats:
     """Return (count, dimension) unit vectors, any two with the same cosine g: x_i = √(1 − g) e_i + b Σ_j e_j.
 
-    b makes the lengths 1. Raises ValueError unless count ≤ dimension and −1/(count − 1) ≤ g ≤ 1: else there are no such vectors of this form.
+    b makes the lengths 1. Raises ValueError unless count ≤ dimension and −1/(count − 1) ≤ g ≤ 1: else there are no such
+    vectors of this form.
     """
     if count > dimension:
         raise ValueError(f"count = {count}: expected at most dimension = {dimension} equiangular tokens")

@@ -134,8 +134,8 @@ class _TokenStepper(Stepper):
     """Explicit stepper of tokens, with Brownian motion between two half steps (Strang 1968).
 
     Where layer norm keeps the radius, tokens are normalized after the step. The length |x| does not change the
-    direction within a step, since ẋ is proportional to |x|. In stationary means at β = 0, noise between half steps has a quarter of the error of half steps of
-    noise around a step.
+    direction within a step, since ẋ is proportional to |x|. In stationary means at β = 0, noise between half steps has
+    a quarter of the error of half steps of noise around a step.
     """
 
     velocity: ParticleVelocity

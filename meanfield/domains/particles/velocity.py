@@ -149,8 +149,8 @@ class ParticleVelocity:
     def _sums(self, head: Head, points: Floats) -> Sums:
         """Return the kernel sums s, Z e^{−s} (n,) and N e^{−s} (n, d) of one head at ``points`` (n, d).
 
-        Z and N are the sums of the kernel k and of y k over the tokens y; for sinkhorn, attention itself replaces N. The
-        logarithmic scale s of each token prevents overflow.
+        Z and N are the sums of the kernel k and of y k over the tokens y; for sinkhorn, attention itself replaces N.
+        The logarithmic scale s of each token prevents overflow.
         """
         masses = self.masses
         if masses is None:

@@ -175,7 +175,7 @@ def largest_share(shares):
 
 
 def step_of_shares(shares):
-    """Return the time step 1/r () for the largest outflow rate r, from ``shares`` = [(r, 1/r)]; NaN if a rate is NaN."""
+    """Return the step 1/r () for the largest outflow rate r, from ``shares`` = [(r, 1/r)]; NaN if a rate is NaN."""
     return shares[0][1]
 
 

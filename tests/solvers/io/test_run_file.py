@@ -723,8 +723,8 @@ def test_lookup3():
     assert lookup3(b"Four score and seven years ago") == 0x17770551
 
 
-def test_writing_is_cheap(path):
-    """1000 snapshots at 128 rings take at most 250 MB, and at most 10 % of a run of 30 s per 100 snapshots.
+def test_files_are_small(path):
+    """1000 snapshots at 128 rings take at most 250 MB.
 
     Smooth densities are those of the start of a run; rough ones do not occur in runs: noise does not compress.
     """
@@ -735,11 +735,9 @@ def test_writing_is_cheap(path):
     count = 100  # instead of 1000: a snapshot is one chunk, whose size does not depend on the number of snapshots
     with RunFile.create(path, mesh, COLUMNS) as file:
         empty = path.stat().st_size
-        start = time.process_time()
         for k in range(count):
             file.write_sample(k, sample(k))
             file.write_snapshot(k, fields[k % 4])
-        assert time.process_time() - start < count / 100 * 0.1 * 30
     assert empty + (path.stat().st_size - empty) * 1000 / count < 250e6
 
 

@@ -158,7 +158,7 @@ def ring_analysis(
 
 @inline
 def _add_rows(tables, at, width, m, one, other, to_one, to_other):
-    """Add Σ_k one[k] w_k to ``to_one`` and Σ_k other[k] w_k to ``to_other``, over the orders k = m, m + 2, m + 4, m + 6.
+    """Add Σ_k one[k] w_k to ``to_one`` and Σ_k other[k] w_k to ``to_other``, for the orders k = m, m + 2, m + 4, m + 6.
 
     w_k is the row of order k in the flat ``tables``. Row m starts at ``at``, and each row has the length ``width``.
     """
