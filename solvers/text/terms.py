@@ -164,7 +164,12 @@ class Rates:
 
 
 class LinearPart:
-    """Stiff term ∂ₜu = M u + s(t), with a sparse matrix M (cells, cells) and a source s for each field."""
+    """Stiff term ∂ₜu = M u + s(t), with a sparse matrix M (cells, cells) and a source s for each field.
+
+    name   name of the term in messages
+    """
+
+    name = "the linear part of the text"
 
     def __init__(self, sums: Sums) -> None:
         self.mesh, self._sums = sums.evaluator.mesh, sums

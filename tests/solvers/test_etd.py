@@ -59,6 +59,24 @@ def test_the_order_is_four_whether_or_not_a_term_is_stiff(length, cells, counts,
         assert orders[-1] == pytest.approx(order, abs=0.2), f"orders {orders}, errors {errors}"
 
 
+class Decay:
+    """Stiff term −1000 u without a matrix."""
+
+    def longest_step(self, values):
+        return np.inf
+
+    def step(self, dt, values, limited=True):
+        values *= np.exp(-1000 * dt)
+        return np.inf
+
+    def prepare(self, time, values):
+        self.values = values
+        return np.inf
+
+    def rate(self, dt, rate):
+        rate -= 1000 * self.values
+
+
 WIDE = 2 * np.pi
 CIRCLE, LINE, BOX = circle(16), interval(0.0, WIDE, 24, periodic=True), box((6, 5), (1.0, 1.0))
 CHANNEL = box((6, 5), (WIDE, 1.0), periodic=(True, False))
@@ -103,15 +121,24 @@ def test_integrals_and_steady_states_are_kept_to_rounding():
     assert np.abs(solve(steady, np.ones(30), (0.0, 1e3), method="etd4").u - 1).max() < 1e-12
 
 
+ENDS, SIDE = interval(0.0, 1.0, 16), {"left": Robin(1.0, 1.0, 1.0)}
+
+
 @pytest.mark.parametrize(
-    "equation",
+    ("equation", "part"),
     [
-        Equation(sphere(8), [Diffusion(sphere(8), 1.0)]),
-        Equation(LINE, [Diffusion(LINE, 1 + LINE.centers[:, 0])]),
-        Equation(LINE, [lambda t, u: -u]),
+        (Equation(LINE, [lambda t, u: -u]), "without a stiff term: expected a term such as"),
+        (Equation(LINE, [Diffusion(LINE, 1.0), Decay()]), r"with Decay: expected a stiff term with"),
+        (Equation(sphere(8), [Diffusion(sphere(8), 1.0)]), r"on a mesh of kind 'sphere': expected equal cells"),
+        (Equation(LINE, [Diffusion(LINE, 1 + LINE.centers[:, 0])]), r"with Diffusion, whose coefficients vary"),
+        (from_text("dt(u) = laplace(u) - x*u", ENDS), r"with the linear part of the text, whose coefficients vary"),
+        (Equation(ENDS, [Diffusion(ENDS, 1.0, boundaries=SIDE)]), r"with Diffusion, whose conditions on the boundary"),
+        (from_text("dt(u) = -laplace(laplace(u))", ENDS, boundaries={"left": "u = 1"}), r"text, whose conditions on"),
+        (Equation(BOX, [Diffusion(BOX, [1.0, 2.0], boundaries=SIDE)]), r"fields of different matrices: expected walls"),
     ],
 )
-def test_other_stiff_terms_are_refused(equation):
-    with pytest.raises(ValueError, match=r'^method = "etd4": expected a stiff term .* on equal cells') as caught:
-        solve(equation, np.ones(equation.mesh.cells), (0.0, 1.0), method="etd4")
+def test_a_refusal_names_the_part_that_does_not_fit_and_another_method(equation, part):
+    fields = 2 if "fields" in part else 1
+    with pytest.raises(ValueError, match=rf'^method = "etd4" .*{part}.* take "a(uto|rk4)"$') as caught:
+        solve(equation, np.ones((fields, equation.mesh.cells)), (0.0, 1.0), method="etd4")
     assert "\n" not in str(caught.value)

@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 import math
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 
 from ...mesh.mesh import Floats
-from ...terms.linear_solver import Axes, Waves
+from ...terms.linear_solver import MAX_AXIS, Axes, Waves, modes_of
+from ...terms.operators import links_matrix
+from ..equation import Equation
 from ..state import State
 from .error_controlled import ErrorControlled
 
@@ -38,10 +40,7 @@ class ExponentialRungeKutta(ErrorControlled):
         """Compute the eigenvectors of the stiff term; raise ValueError where there are none."""
         modes = self.problem.modes(state.values)
         if modes is None:
-            raise ValueError(
-                'method = "etd4": expected a stiff term with constant coefficients, on equal cells of a box or a'
-                ' circle, periodic or with walls; "ark4" takes others'
-            )
+            raise ValueError(f'method = "etd4" {_refusal(self.problem.equation, state.values)}')
         self._modes = modes
         super().begin(state)
 
@@ -75,6 +74,40 @@ class ExponentialRungeKutta(ErrorControlled):
         error = w.of_fifth * (fifth - 4 / 3 * third - 1 / 6 * fourth)
         end = w.whole * rate + w.of_fourth * fourth + w.of_fifth * fifth
         return values_after(end), modes.inverse(error).reshape(start.shape)
+
+
+def _refusal(equation: Equation, values: Floats) -> str:
+    """Return the part of an equation that has no modes for fields u = ``values``, and the method to take instead."""
+    stiff: Any = equation.stiff
+    if stiff is None:
+        return 'without a stiff term: expected a term such as Diffusion; take "auto"'
+    for term in getattr(stiff, "terms", (stiff,)):
+        name, mesh = getattr(term, "name", type(term).__name__), getattr(term, "mesh", None)
+        if mesh is None or not hasattr(term, "jacobian"):
+            return f'with {name}: expected a stiff term with the attributes mesh and jacobian; take "ark4"'
+        if modes_of(mesh, [links_matrix(mesh, mesh.face_conductances())], float) is None:
+            return f'on a mesh of kind {mesh.manifold!r}: expected equal cells of a box or a circle; take "ark4"'
+        matrices = term.jacobian(values.size // mesh.cells)
+        for matrix in matrices:
+            if modes_of(mesh, [matrix], values.dtype) is None:
+                return f'with {name}, whose {_misfit(mesh, matrix)}; take "ark4"'
+    return 'with stiff terms or fields of different matrices: expected walls or Flux on the boundary; take "ark4"'
+
+
+def _misfit(mesh: Any, matrix: Any) -> str:
+    """Return the reason why a matrix (cells, cells) has no modes, and the expected property.
+
+    The reason is the boundary if the matrix changes a constant field, and only in cells next to those at the boundary.
+    """
+    sums, is_at_wall = matrix @ np.ones(mesh.cells), mesh.face_cells[:, 0] == mesh.face_cells[:, 1]
+    walled = np.isin(np.arange(mesh.cells), mesh.face_cells[is_at_wall, 0])
+    differs = np.abs(sums - np.median(sums.real)) > 1e-10 * np.abs(matrix.data).max()
+    if differs.any() and not differs[abs(matrix) @ walled == 0].any():
+        return (
+            "conditions on the boundary depend on u (Value, Robin): expected walls or Flux, or a box of two or three"
+            f" axes of at most {MAX_AXIS} cells"
+        )
+    return "coefficients vary in space or couple the axes: expected constant numbers"
 
 
 class _Weights(NamedTuple):
