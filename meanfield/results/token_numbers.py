@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from functools import cached_property
+from functools import cached_property, partial
 from numbers import Integral, Real
 from typing import TYPE_CHECKING, Any, ClassVar
 
@@ -13,7 +13,7 @@ import numpy as np
 from meanfield.analysis.drawn import Drawn
 from meanfield.analysis.token_numbers.cases import density_case, token_case
 from meanfield.analysis.token_numbers.density import DensityRun
-from meanfield.analysis.token_numbers.predicted import coordinates, predicted_variance, refusal_of_prediction
+from meanfield.analysis.token_numbers.predicted import observable_values, predicted_variance, refusal_of_prediction
 from meanfield.analysis.token_numbers.runs import run_tokens
 from meanfield.analysis.token_numbers.statistics import (
     Estimate,
@@ -381,8 +381,9 @@ def tokens_beside_density(
     reason = refusal_of_prediction(density)
     shape = int(intervals) + 1, len(observables)
     predicted = np.full(shape, np.nan) if reason else predicted_variance(density, int(intervals), observables)
+    observe = partial(observable_values, observables, names=density.domain.formula)
     quiet = not (has_bar() if progress is None else progress)
-    tokens = run_tokens(cases, [int(seed) for seed in chosen], run.distances, observables, int(jobs), quiet)
+    tokens = run_tokens(cases, [int(seed) for seed in chosen], run.distances, observe, int(jobs), quiet)
     return Limit(
         case=density,
         n=np.array(n, dtype=np.intp),
@@ -425,12 +426,7 @@ def _are_whole(values: Sequence[Any], least: int) -> bool:
 
 def _default_observables(case: Case) -> list[str]:
     """Return the components of the mean token that a case has."""
-    return [name for name in ("x", "y", "z") if name in _coordinate_names(case)]
-
-
-def _coordinate_names(case: Case) -> list[str]:
-    """Return the names of the coordinates in formulas of observables of a case."""
-    return list(coordinates(np.eye(case.domain.d)))
+    return [name for name in ("x", "y", "z") if name in case.domain.formula]
 
 
 def _check_observables(case: Case, observables: Sequence[str]) -> None:
@@ -438,5 +434,5 @@ def _check_observables(case: Case, observables: Sequence[str]) -> None:
     if not observables:
         raise CaseError("observables = (): expected at least one formula, such as x")
     for formula in observables:
-        if (expected := formula_problem(formula, _coordinate_names(case))) is not None:
+        if (expected := formula_problem(formula, case.domain.formula)) is not None:
             raise CaseError(f"observables = {formula}: expected {expected}")

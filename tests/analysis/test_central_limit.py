@@ -5,9 +5,13 @@ import pytest
 from scipy.special import ive
 
 from meanfield.analysis.token_numbers.central_limit import LinearizedFlow, central_limit_variance
+from meanfield.analysis.token_numbers.zonal_limit import ZonalFlow
 from meanfield.model.linear_stability import growth_rates
+from solvers.mesh.interval import polar
 from solvers.mesh.mesh import circle
 from solvers.transforms.gauss_grid import GaussGrid
+from solvers.transforms.gegenbauer import gegenbauer
+from solvers.transforms.polar import uniform_distribution
 
 POINTS = {"circle": circle(64), "sphere": GaussGrid(16)}
 BOTH = pytest.mark.parametrize("normalization", ["softmax", "unnormalized"])
@@ -19,24 +23,44 @@ def first_two_degrees(points):
     return np.stack([x, x * x - y * y])
 
 
+def growth_of_variance(d, beta, l, normalization, noise, times):
+    """Return V(t)/V(0) (times, degrees) of dV/dt = 2λV + 2κ l(l + d − 2)V(0) about the uniform density."""
+    rates, times = growth_rates(d, beta, l, normalization, noise), np.asarray(times)[:, None]
+    growth = np.exp(2 * rates * times)
+    safe = np.where(rates == 0, 1.0, rates)
+    return growth + np.where(rates == 0, times, (growth - 1) / (2 * safe)) * 2 * noise * l * (l + d - 2)
+
+
 @pytest.mark.parametrize("beta", [0.0, 4.0])
 @pytest.mark.parametrize("noise", [0.0, 0.1])
 @BOTH
 @pytest.mark.parametrize("name", POINTS)
 def test_uniform_density_has_growth_of_each_degree_and_noise(name, normalization, noise, beta):
-    """n Var of degree l obeys dV/dt = 2λV + 2κ l(l + d − 2)V₀ with its growth rate λ, noise included."""
     points, end, steps = POINTS[name], 0.2, 40
     l, d = np.array([1, 2]), points.centers.shape[1]
     flow = LinearizedFlow(points, beta, normalization, noise=noise)
     density = np.full((2 * steps + 1, points.cells), 1 / points.volumes.sum())
     observables = first_two_degrees(points)
     found = central_limit_variance(flow, density, end / steps, observables, [0, steps // 2, steps])
-    rates, times = growth_rates(d, beta, l, normalization, noise), np.array([0, 0.5, 1])[:, None] * end
-    growth = np.exp(2 * rates * times)
-    safe = np.where(rates == 0, 1.0, rates)
-    spread = np.where(rates == 0, times, (growth - 1) / (2 * safe)) * 2 * noise * l * (l + d - 2)
+    exact = growth_of_variance(d, beta, l, normalization, noise, [0, end / 2, end])
     start = observables**2 @ points.volumes / points.volumes.sum()
-    assert np.abs(found / (start * (growth + spread)) - 1).max() < 2e-4  # error of a step: (λ dt)⁴
+    assert np.abs(found / (start * exact) - 1).max() < 2e-4  # error of a step: (λ dt)⁴
+
+
+@pytest.mark.parametrize(("d", "beta", "noise"), [(2, 4.0, 0.1), (3, 0.0, 0.0), (8, -2.0, 0.1), (64, 4.0, 0.01)])
+@BOTH
+def test_uniform_density_about_an_axis_converges_to_that_growth(normalization, noise, beta, d):
+    """Cells and steps are refined together: the errors are of second order in both."""
+    end, l = 0.2, np.array([1, 2])
+    errors = []
+    for cells, steps in ((32, 10), (64, 20)):
+        mesh = polar(cells, d)
+        flow, density = ZonalFlow(mesh, d, beta, normalization, noise=noise), uniform_distribution(mesh, d)
+        observables = gegenbauer(d, mesh.centers[:, 0], 2)[1:]
+        found = central_limit_variance(flow, np.tile(density, (2 * steps + 1, 1)), end / steps, observables, [0, steps])
+        errors.append(np.abs(found / growth_of_variance(d, beta, l, normalization, noise, [0, end]) - 1).max())
+    assert errors[1] < 0.02
+    assert np.log2(errors[0] / errors[1]) == pytest.approx(2, abs=0.3)
 
 
 def test_noise_alone_gives_independent_brownian_tokens():

@@ -95,6 +95,30 @@ def test_prediction_holds_for_tokens_on_a_larger_sphere_and_scaled_value():
     )
 
 
+@pytest.mark.parametrize("normalization", ["softmax", "unnormalized"])
+@pytest.mark.parametrize(("manifold", "axis"), [("circle", "y"), ("sphere", "z")])
+def test_predictions_about_an_axis_are_those_on_the_circle_and_the_sphere(manifold, axis, normalization):
+    """Both sides are computed independently: by polar angles, and by harmonics."""
+    d = {"circle": 2, "sphere": 3}[manifold]
+
+    def prediction(domain, sign, observable):
+        parts = [{"center": sign(1.0), "concentration": 1.5}, {"center": sign(-1.0), "concentration": 3.0, "mass": 0.4}]
+        changes = {
+            "domain": domain,
+            "initial": {"kind": "von_mises_fisher", "components": parts},
+            "attention.normalization": normalization,
+            "stabilizers.noise": 0.1,
+        }
+        end = 0.4 if normalization == "softmax" else 0.04
+        case = round_case(manifold, end).replace(changes)
+        return predicted_variance(density_case(case, 2), 2, (observable, f"{observable}**2"))
+
+    axial = {"manifold": "axisymmetric", "dimension": d, "resolution": 128}
+    found = prediction(axial, lambda cosine: [cosine], "z")
+    expected = prediction(round_case(manifold).domain, lambda cosine: [*(0.0,) * (d - 1), cosine], axis)
+    assert found == pytest.approx(expected, rel=3e-3)  # both are of second order in the cell width
+
+
 @pytest.mark.parametrize(
     ("changes", "words"),
     [
@@ -188,6 +212,13 @@ def test_polar_angles_of_tokens_are_compared_about_the_axis():
     tokens = run_in_memory(token_case(density, 4000, 2)).diagnostics["position"]
     assert run.distances(tokens).max() < 0.02
     assert tokens[..., -1].mean(axis=1) == pytest.approx(run.moments(("z",))[:, 0], abs=0.02)
+
+
+def test_a_density_far_from_uniform_has_no_rate_where_uniform_masses_underflow():
+    case = mf.load_case("collapse_high_dimension", {"domain.resolution": 64, "time.end": 0.01})
+    assert np.isnan(DensityRun(density_case(case, 1), 1).rate)
+    uniform = case.replace({"initial": {"kind": "uniform"}})
+    assert DensityRun(density_case(uniform, 1), 1).rate == pytest.approx(mf.stability(uniform).rates.max())
 
 
 def test_exponents_of_synthetic_seeds_are_recovered_within_their_intervals():

@@ -5,6 +5,7 @@ import re
 
 import numpy as np
 import pytest
+from scipy.special import iv
 
 import meanfield as mf
 from meanfield.cli.parser import main
@@ -52,6 +53,25 @@ def test_noise_adds_to_the_variance(case):
     ).limit
     ratio = noisy.measured_over_predicted[0]
     assert abs(ratio.value - 1) < 1.5 * ratio.half_width < 0.5
+
+
+@pytest.mark.parametrize("dimension", [2, 3])
+def test_observables_about_an_axis_are_the_component_along_it(dimension):
+    """Dimensions 2 and 3 are also those of the circle and the sphere, which have further components."""
+    about_axis = mf.load_case(
+        {
+            "domain": {"manifold": "axisymmetric", "dimension": dimension, "resolution": 64},
+            "attention": {"beta": 2.0},
+            "initial": {"kind": "von_mises_fisher", "components": [{"center": [-1.0], "concentration": 2.0}]},
+            "time": {"end": 0.1},
+        }
+    )
+    found = mf.limit(about_axis, n=[16, 32], seeds=3, intervals=1, progress=False).limit
+    mean = iv(dimension / 2, 2) / iv(dimension / 2 - 1, 2)
+    assert found.observables == ("z",)
+    assert found.density_moments[0, 0] == pytest.approx(-mean, rel=1e-3)
+    assert found.predicted[0, 0] == pytest.approx(1 - (dimension - 1) * mean / 2 - mean**2, rel=2e-3)
+    assert np.abs(found.moments - found.density_moments).max() < 5 * np.sqrt(found.predicted.max() / 16)
 
 
 def test_uniform_density_has_the_time_of_departure(case):

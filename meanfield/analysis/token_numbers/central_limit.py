@@ -7,13 +7,15 @@
 
 for attention X = v ∫ k Pₓy ρ dy/N with k = e^{β⟨x,y⟩}: N = Z = ∫ k ρ dy for softmax. For unnormalized attention N = 1,
 and the last integral of A* is absent. The tokens are drawn independently from ρ₀, and their noise is independent. See
-docs/theory.md, "Fluctuations of n tokens", for the derivation.
+docs/theory.md, "Fluctuations of n tokens", for the derivation. A density about an axis has
+meanfield/analysis/token_numbers/zonal_limit.py.
 """
 
 from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from typing import Protocol
 
 import numpy as np
 
@@ -95,6 +97,19 @@ class LinearizedFlow:
         coefficients = self._harmonics.analysis(fields * self.points.volumes) * self._kernel
         return np.stack([self._harmonics.synthesis(row) for row in coefficients])
 
+    def step_back(self, influence: Floats, densities: Floats, step: float) -> tuple[Floats, Floats]:
+        """Return influences (rows, points) a step earlier, and the added variances (rows,), by classical Runge–Kutta.
+
+        ``densities`` (3, points) are those at the beginning, the middle and the end of the step.
+        """
+        before, middle, after = (self.background(density) for density in densities)
+        rate, growth = self.rate(influence, after)
+        changes, added = rate / 6, growth / 6
+        for about, share, weight in ((middle, 0.5, 1 / 3), (middle, 0.5, 1 / 3), (before, 1.0, 1 / 6)):
+            rate, growth = self.rate(influence + share * step * rate, about)
+            changes, added = changes + weight * rate, added + weight * growth
+        return influence + step * changes, step * added
+
     def longest_step(self, speed: float) -> float:
         """Return the longest stable time step for velocities up to ``speed``."""
         degree = degree_of(self.points)
@@ -116,33 +131,37 @@ def _harmonics(points: Points, degree: int) -> Harmonics:
     return CircleHarmonics(points, degree) if isinstance(points, Mesh) else SphereHarmonics(points, degree)
 
 
+class Flow(Protocol):
+    """Backward equation of the influence ψ of a token, at ``points`` with given ``volumes``."""
+
+    @property
+    def points(self) -> Points: ...
+
+    def step_back(self, influence: Floats, densities: Floats, step: float) -> tuple[Floats, Floats]: ...
+
+    def longest_step(self, speed: float) -> float: ...
+
+
 def central_limit_variance(
-    flow: LinearizedFlow, densities: Floats, step: float, observables: Floats, outputs: Sequence[int]
+    flow: Flow, densities: Floats, step: float, observables: Floats, outputs: Sequence[int]
 ) -> Floats:
     """Return the limits of n Var⟨φ, ρ_n⟩ (outputs, m) of m observables after each number of steps in ``outputs``.
 
     densities     ρ (2 K + 1, points) at the times 0, step/2, …, K step
-    step          time step of the classical Runge–Kutta method
+    step          time step
     observables   φ (m, points)
     outputs       increasing numbers of steps, from 0 to K
     """
     waiting = sorted(outputs)
-    influence, added = np.empty((0, flow.points.cells)), np.empty(0)
-    after = flow.background(densities[2 * waiting[-1]])
+    influence, variance = np.empty((0, flow.points.cells)), np.empty(0)
     for k in range(waiting[-1], -1, -1):
         if waiting and k == waiting[-1]:
-            influence, added = np.concatenate([influence, observables]), np.append(added, np.zeros(len(observables)))
+            influence = np.concatenate([influence, observables])
+            variance = np.append(variance, np.zeros(len(observables)))
             waiting.pop()
-        if k == 0:
-            break
-        middle, before = (flow.background(densities[number]) for number in (2 * k - 1, 2 * k - 2))
-        rates = [flow.rate(influence, after)]
-        for about, share in ((middle, 0.5), (middle, 0.5), (before, 1.0)):
-            rates.append(flow.rate(influence + share * step * rates[-1][0], about))
-        weights = np.array([1, 2, 2, 1]) * (step / 6)
-        influence = influence + sum(w * rate for w, (rate, _) in zip(weights, rates, strict=True))
-        added = added + sum(w * rate for w, (_, rate) in zip(weights, rates, strict=True))
-        after = before
+        if k > 0:
+            influence, added = flow.step_back(influence, densities[2 * k - 2 : 2 * k + 1], step)
+            variance = variance + added
     masses = densities[0] * flow.points.volumes
-    variance = influence**2 @ masses - (influence @ masses) ** 2 + added
+    variance = variance + influence**2 @ masses - (influence @ masses) ** 2
     return np.asarray(variance.reshape(-1, len(observables))[::-1])

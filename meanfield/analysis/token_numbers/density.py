@@ -8,7 +8,7 @@ import numpy as np
 
 from meanfield.analysis.snapshot_clusters import cluster_finder
 from meanfield.analysis.token_numbers.distances import Distances
-from meanfield.analysis.token_numbers.predicted import fastest_rate, observable_values
+from meanfield.analysis.token_numbers.predicted import fastest_rate, observable_values, unit_vectors_at
 from meanfield.case.case import Case
 from meanfield.running import run_in_memory
 from solvers.mesh.mesh import Floats
@@ -26,14 +26,14 @@ class DensityRun:
     """
 
     def __init__(self, case: Case, order: int) -> None:
-        self._run = run_in_memory(case)
+        self._run, self._names = run_in_memory(case), case.domain.formula
         self.times, self.distances = self._run.times, Distances(self._run, order)
         self.rate = fastest_rate(case, self._masses(0), self._uniform_masses())
         self.clusters = cluster_finder(self._run)(len(self.times) - 1).count if case.domain.is_closed else NO_CLUSTERS
 
     def moments(self, observables: Sequence[str]) -> Floats:
         """Return the means ∫φρ (times, m) of observables φ, given by formulas."""
-        values = observable_values(observables, self._unit_vectors())
+        values = observable_values(observables, unit_vectors_at(self._run.cell_centers), self._names)
         return np.array([values @ self._masses(k) for k in range(len(self.times))])
 
     def _masses(self, k: int) -> Floats:
@@ -47,10 +47,3 @@ class DensityRun:
         if self._run.cell_centers.shape[1] == 1:
             areas = self._run.variable("uniform") * areas
         return np.asarray(areas / areas.sum())
-
-    def _unit_vectors(self) -> Floats:
-        """Return unit vectors (cells, d) at the cell centers: (0, 0, sin θ, cos θ) for polar angles θ."""
-        centers = self._run.cell_centers
-        if centers.shape[1] > 1:
-            return centers
-        return np.column_stack([np.zeros((len(centers), 2)), np.sin(centers), np.cos(centers)])

@@ -9,8 +9,10 @@ import msgspec
 import numpy as np
 
 from meanfield.analysis.stability_report import rates_of, refusal_of_theory
-from meanfield.analysis.token_numbers.central_limit import LinearizedFlow, Points, central_limit_variance
+from meanfield.analysis.token_numbers.central_limit import Flow, LinearizedFlow, Points, central_limit_variance
+from meanfield.analysis.token_numbers.zonal_limit import ZonalFlow
 from meanfield.case.case import Case
+from meanfield.domains.axisymmetric.section import Axisymmetric
 from meanfield.domains.common.from_run import mesh_of_run
 from meanfield.model.linear_stability import most_degrees
 from meanfield.model.normalization import normalization_of
@@ -18,6 +20,7 @@ from meanfield.running import run_in_memory
 from meanfield.sections.evolution import Output
 from meanfield.sections.formula import evaluate
 from solvers.io.run_file import Run
+from solvers.mesh.interval import polar
 from solvers.mesh.mesh import Floats, circle
 from solvers.transforms.gauss_grid import GaussGrid
 from solvers.transforms.harmonics import SphereHarmonics
@@ -29,8 +32,6 @@ NEAR_UNIFORM = 0.1  # root mean square of ρ/ρ̄ − 1 up to which linear theor
 
 def refusal_of_prediction(case: Case) -> str:
     """Return the reason why the central-limit variance of a density is not computed; empty where it is."""
-    if not case.domain.is_closed:
-        return f"not available for manifold {case.domain.manifold}"
     if case.domain.labels is not None:
         return "not available with a causal mask"
     if (refused := refusal_of_theory(case)) is not None:
@@ -46,17 +47,9 @@ def predicted_variance(case: Case, intervals: int, observables: Sequence[str]) -
     The density is computed anew at the times of the Runge–Kutta stages, on at most CELLS cells or RINGS rings. The
     result is exact in the limit of fine meshes where :func:`refusal_of_prediction` is empty.
     """
-    on_circle, domain = case.domain.d == 2, case.domain
-    resolution = min(domain.resolution or 0, CELLS if on_circle else RINGS)
-    points: Points = circle(resolution) if on_circle else GaussGrid(DEGREE)
-    flow = LinearizedFlow(
-        points,
-        case.beta_on_unit_sphere,
-        case.attention.normalization,
-        case.attention.value_scale,
-        case.noise_on_unit_sphere,
-        case.attention.rescaled,
-    )
+    domain = case.domain
+    resolution = min(domain.resolution or 0, RINGS if domain.space == "S2" else CELLS)
+    flow = _flow_of(case, resolution)
     steps = math.ceil(case.time.end / intervals / flow.longest_step(case.speed_bound))
     run = run_in_memory(
         msgspec.structs.replace(
@@ -66,8 +59,23 @@ def predicted_variance(case: Case, intervals: int, observables: Sequence[str]) -
         )
     )
     outputs = [k * steps for k in range(intervals + 1)]
-    values = observable_values(observables, points.centers)
-    return central_limit_variance(flow, _densities_at(run, points), case.time.end / outputs[-1], values, outputs)
+    values = observable_values(observables, unit_vectors_at(flow.points.centers), domain.formula)
+    return central_limit_variance(flow, _densities_at(run, flow.points), case.time.end / outputs[-1], values, outputs)
+
+
+def _flow_of(case: Case, resolution: int) -> Flow:
+    """Return the backward equation of a case, for a density on a mesh of this resolution."""
+    d, attention = case.domain.d, case.attention
+    physics = (
+        case.beta_on_unit_sphere,
+        attention.normalization,
+        attention.value_scale,
+        case.noise_on_unit_sphere,
+        attention.rescaled,
+    )
+    if isinstance(case.domain, Axisymmetric):
+        return ZonalFlow(polar(resolution, d), d, *physics)
+    return LinearizedFlow(circle(resolution) if d == 2 else GaussGrid(DEGREE), *physics)
 
 
 def _densities_at(run: Run, points: Points) -> Floats:
@@ -79,21 +87,21 @@ def _densities_at(run: Run, points: Points) -> Floats:
     return np.stack([on_grid.synthesis(on_mesh.of_density(density)) for density in densities])
 
 
-def observable_values(formulas: Sequence[str], points: Floats) -> Floats:
-    """Return the values (m, points) of formulas in coordinates at unit vectors (points, d).
+def observable_values(formulas: Sequence[str], points: Floats, names: Sequence[str]) -> Floats:
+    """Return the values (m, points) of formulas at unit vectors (points, d), in the named coordinates of a domain.
 
-    The coordinates are those of `meanfield.sections.initial.Formula`: x and y, z on the sphere, azimuth phi and polar
-    angle theta; z and theta alone, from the last axis, in more dimensions.
+    The coordinates are those of `meanfield.sections.initial.Formula`. z and the polar angle theta are those of the last
+    axis.
     """
-    return np.stack([evaluate(formula, coordinates(points)) for formula in formulas])
-
-
-def coordinates(points: Floats) -> dict[str, Floats]:
-    """Return the coordinates (points,) by name of unit vectors (points, d), for formulas."""
     x, y, z = points[..., 0], points[..., 1], points[..., -1]
-    polar = {"z": z, "theta": np.arctan2(np.linalg.norm(points[..., :-1], axis=-1), z)}
-    on_circle = {"x": x, "y": y, "phi": np.mod(np.arctan2(y, x), 2 * np.pi)}
-    return {2: on_circle, 3: on_circle | polar}.get(points.shape[-1], polar)
+    phi, theta = np.mod(np.arctan2(y, x), 2 * np.pi), np.arctan2(np.linalg.norm(points[..., :-1], axis=-1), z)
+    every = {"x": x, "y": y, "z": z, "phi": phi, "theta": theta}
+    return np.stack([evaluate(formula, {name: every[name] for name in names}) for formula in formulas])
+
+
+def unit_vectors_at(centers: Floats) -> Floats:
+    """Return unit vectors (cells, d) at cell centers, which are unit vectors or polar angles θ: (sin θ, cos θ) then."""
+    return centers if centers.shape[1] > 1 else np.column_stack([np.sin(centers), np.cos(centers)])
 
 
 def fastest_rate(case: Case, density: Floats, uniform: Floats) -> float:
@@ -101,7 +109,9 @@ def fastest_rate(case: Case, density: Floats, uniform: Floats) -> float:
 
     The theory applies to an initial ``density`` within NEAR_UNIFORM of the ``uniform`` one, given as masses (cells,).
     """
-    deviation = float(np.sqrt(uniform @ (density / uniform - 1) ** 2))
+    squares = (density - uniform) ** 2
+    with np.errstate(over="ignore", divide="ignore"):  # uniform masses near the poles underflow in high dimensions
+        deviation = float(np.sqrt(np.divide(squares, uniform, out=np.zeros_like(squares), where=squares > 0).sum()))
     if deviation > NEAR_UNIFORM or refusal_of_theory(case) is not None:
         return np.nan
     rate = float(rates_of(case, np.arange(1, most_degrees(case.beta_on_unit_sphere))).max())

@@ -11,7 +11,6 @@ from numpy.typing import NDArray
 
 from meanfield.analysis.token_numbers.cases import of_seed
 from meanfield.analysis.token_numbers.distances import Distances
-from meanfield.analysis.token_numbers.predicted import observable_values
 from meanfield.case.case import Case
 from meanfield.case.errors import CaseError
 from meanfield.clusters.among_tokens import find_clusters_of_tokens
@@ -44,11 +43,13 @@ def run_tokens(
     cases: Sequence[Case],
     seeds: Sequence[int],
     distances: Distances,
-    observables: Sequence[str],
+    observe: Callable[[Floats], Floats],
     jobs: int,
     quiet: bool,
 ) -> TokenRuns:
     """Run each case of tokens, one for each n, with each seed, in ``jobs`` processes, and return the reduced results.
+
+    ``observe`` returns the observables (m, n) of tokens at positions (n, d).
 
     Raises CaseError for a run that fails or explodes, and Interrupted after Ctrl-C or SIGTERM.
     """
@@ -66,7 +67,7 @@ def run_tokens(
             case = case_of(number)
             raise CaseError(f"{case.domain.count} tokens, seed {seeds[number % len(seeds)]}: {result.reason}")
         positions = result.tables["position"]
-        moments = np.stack([observable_values(observables, points).mean(axis=-1) for points in positions])
+        moments = np.stack([observe(points).mean(axis=-1) for points in positions])
         last, masses = positions[-1], np.full(positions.shape[1], 1 / positions.shape[1])
         clusters = find_clusters_of_tokens(last, masses, scale).count
         return distances(positions), moments, clusters
