@@ -128,6 +128,9 @@ stored_file = option("file", "FILE.h5", "a file of `meanfield run`, `meanfield s
 exported_file = option(
     "file", "FILE.h5", "a file of `meanfield run`, `sweep`, `transformer read|reference` or `solvers.record`"
 )
+described_file = option(
+    "file", "FILE.h5", "a file of `meanfield run`, `sweep` or `transformer`, or of `solvers.record`"
+)
 drawn_file = option(
     "file", "FILE.h5",
     "a file of `meanfield run`, `sweep`, `transformer read|reference|experiment|fit` or `solvers.record`",

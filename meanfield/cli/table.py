@@ -29,7 +29,7 @@ COMMANDS: dict[str, Command] = {
         file_commands.info,
         "describe the file of a run (in progress, killed or finished), a sweep, an experiment or a recorded solution",
         f"FILE.h5 [--json | --verify] {_OWN}",
-        (options.drawn_file, options.components, options.as_json, options.verify),
+        (options.described_file, options.components, options.as_json, options.verify),
     ),
     "plot": (
         file_commands.plot,
