@@ -313,7 +313,7 @@ class Result:
                 )
             return self._plot_fields(figure)
         if ax is not None and not isinstance(ax, matplotlib.axes.Axes):
-            raise TypeError(f"ax = {ax!r}: expected Axes of Matplotlib")
+            raise TypeError(f"ax = {ax!r}: expected Axes of Matplotlib; panels are named by panels=")
         if panels is not None and not isinstance(panels, str | list | tuple):
             raise TypeError(f"panels = {panels!r}: expected a name, or a list of names")
         names = None if panels is None else (panels,) if isinstance(panels, str) else tuple(panels)

@@ -73,7 +73,7 @@ CALLS: list[tuple[Callable[[mf.Result, Path], object], type[Exception], str]] = 
     ),
     (lambda r, p: mf.escape("noise_above", start="saddle"), mf.CaseError, "start = 'saddle': expected one of uniform"),
     (lambda r, p: r.plot(panels=3), TypeError, "panels = 3: expected a name, or a list of names"),
-    (lambda r, p: r.plot(ax=1), TypeError, "ax = 1: expected Axes of Matplotlib"),
+    (lambda r, p: r.plot(ax=1), TypeError, "ax = 1: expected Axes of Matplotlib; panels are named by panels="),
     (
         lambda r, p: r.clusters(np.nan),
         ValueError,

@@ -86,7 +86,7 @@ def _verdicts(found: Outcome) -> Iterator[str]:
                 title = f"explosion without layer norm: {{}}, none − {value}, {depth} layers"
                 yield from _compare(title.format("size"), "size", bare, normed)
                 rates = [
-                    describe_difference(*(np.log10(np.maximum(stable, found["rate"].min() / 10)) for stable in pair))
+                    describe_difference(*(np.log10(stable) for stable in pair))
                     for pair in zip(bare["stable_rate"], normed["stable_rate"], strict=True)
                 ]
                 yield f"- {title.format('log10 of the largest stable rate')}: {_by_kind(rates)}"
@@ -106,9 +106,14 @@ def _pick(found: Outcome, axis: str, index: int) -> dict[str, list[Floats]]:
         for name in PROFILES:
             best = [found[name][k][p][-1, _best_rate(found["accuracy"][k][p][-1])][..., -1] for p in places]
             picked[name].append(np.mean(best, axis=0))
-        stable = [np.log10(np.maximum(found["stable_rate"][k][p][-1], found["rate"].min() / 10)) for p in places]
-        picked["stable_rate"].append(10 ** np.mean(stable, axis=0))
+        stable = [_stable_rate(found, found["stable_rate"][k][p][-1]) for p in places]
+        picked["stable_rate"].append(np.exp(np.mean(np.log(stable), axis=0)))
     return picked
+
+
+def _stable_rate(found: Outcome, largest: Floats) -> Floats:
+    """Return the largest stable rates, for logarithms: a tenth of the smallest rate tried where no rate is stable."""
+    return np.asarray(np.maximum(largest, found["rate"].min() / 10))
 
 
 def _compare(title: str, name: str, some: dict[str, list[Floats]], others: dict[str, list[Floats]]) -> Iterator[str]:
@@ -140,7 +145,7 @@ def draw(figure: Figure, found: Outcome) -> None:
         label = ", ".join(f"{name} {text}" for name, text in zip(free, texts, strict=True))
         accuracy = found["accuracy"][k][place]
         best = np.array([one[_best_rate(one)] for one in accuracy])
-        stable = np.maximum(found["stable_rate"][k][place], found["rate"].min() / 3)
+        stable = _stable_rate(found, found["stable_rate"][k][place])
         axes[k, 0].plot(depths, np.exp(np.log(stable).mean(axis=-1)), "o-", label=label, ms=3, **style)
         curve(axes[k, 1], depths, best.T, **style)
         at = _best_rate(accuracy[-1])
