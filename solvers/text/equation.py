@@ -19,6 +19,7 @@ from .grammar import (
     OPERATORS,
     check_names,
     check_new_name,
+    has_time,
     is_call,
     parse_equations,
     parse_expression,
@@ -121,10 +122,11 @@ def from_text(
         stiff, others = _split(evaluator, field, tree, names)
         linear.append(stiff)
         rest.append(others)
-    constant = not any(map(_has_time, trees.values())) and not _has_changing_data(evaluator.operators)
-    terms: list[Any] = [Rates(Sums(evaluator, names, rest, constant))] if any(rest) else []
+    is_constant = not _has_changing_data(evaluator.operators)
+    is_autonomous = is_constant and not any(has_time(part) for parts in rest for _, part in parts)
+    terms: list[Any] = [Rates(Sums(evaluator, names, rest, is_autonomous))] if any(rest) else []
     if any(linear):
-        terms.append(LinearPart(Sums(evaluator, names, linear, constant)))
+        terms.append(LinearPart(Sums(evaluator, names, linear, is_constant)))
     return Equation(host, terms)
 
 
@@ -154,14 +156,9 @@ def _has_changing_data(operators: Operators) -> bool:
     for conditions in operators.boundaries.values():
         for condition in conditions.values():
             g = getattr(condition, "g", None)
-            if _has_time(g.tree) if isinstance(g, Data) else callable(g):
+            if has_time(g.tree) if isinstance(g, Data) else callable(g):
                 return True
     return False
-
-
-def _has_time(tree: ast.expr) -> bool:
-    """Return whether a syntax tree contains the time t."""
-    return any(isinstance(node, ast.Name) and node.id == "t" for node in ast.walk(tree))
 
 
 def _check_scalar(evaluator: Evaluator, field: str, tree: ast.expr, fields: Sequence[str]) -> None:

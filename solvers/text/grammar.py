@@ -166,15 +166,37 @@ def summands(node: ast.expr, sign: float = 1.0) -> list[tuple[float, ast.expr]]:
     return [(sign, node)]
 
 
-def factors(node: ast.expr) -> tuple[list[ast.expr], list[ast.expr]]:
-    """Return the factors of the numerator and of the denominator of a product or quotient."""
-    if isinstance(node, ast.BinOp) and isinstance(node.op, ast.Mult | ast.Div):
-        above, below = factors(node.left)
-        more, less = factors(node.right)
+def products(node: ast.expr, sign: float = 1.0) -> list[tuple[float, list[ast.expr], list[ast.expr]]]:
+    """Return an expression as a sum of products: signs ±1, factors of the numerators and factors of the denominators.
+
+    Only expressions with a gradient outside of calls are expanded; others are single factors.
+    """
+    if isinstance(node, ast.UnaryOp) and _has_gradient(node):
+        return products(node.operand, -sign if isinstance(node.op, ast.USub) else sign)
+    if isinstance(node, ast.BinOp) and _has_gradient(node):
+        left = products(node.left, sign)
+        if isinstance(node.op, ast.Add | ast.Sub):
+            return left + products(node.right, -sign if isinstance(node.op, ast.Sub) else sign)
+        if isinstance(node.op, ast.Mult):
+            each = [(one, other) for one in left for other in products(node.right)]
+            return [(one[0] * other[0], one[1] + other[1], one[2] + other[2]) for one, other in each]
         if isinstance(node.op, ast.Div):
-            more, less = less, more
-        return above + more, below + less
-    return [node], []
+            return [(one, above, [*below, node.right]) for one, above, below in left]
+    return [(sign, [node], [])]
+
+
+def _has_gradient(node: ast.expr) -> bool:
+    """Return whether an expression has a gradient that is no argument of another call."""
+    if isinstance(node, ast.UnaryOp):
+        return _has_gradient(node.operand)
+    if isinstance(node, ast.BinOp):
+        return _has_gradient(node.left) or _has_gradient(node.right)
+    return is_call(node, "grad")
+
+
+def has_time(tree: ast.expr) -> bool:
+    """Return whether a syntax tree contains the time t."""
+    return any(isinstance(node, ast.Name) and node.id == "t" for node in ast.walk(tree))
 
 
 def _meant(name: str, known: Collection[str]) -> str:

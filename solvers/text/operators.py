@@ -9,7 +9,7 @@ from typing import Any
 
 import numpy as np
 
-from ..mesh.boundaries import COMPLEX, Flux, Part, Robin, Value, boundary_parts
+from ..mesh.boundaries import COMPLEX, Outflow, Part, Robin, Value, boundary_parts
 from ..mesh.calculus import least_squares_weights, tangent_planes
 from ..mesh.mesh import Floats, Mesh
 from ..terms.diffusion import CONDITIONS, Diffusion
@@ -92,7 +92,7 @@ class Operators:
         """Return the components of ∇u by least squares over neighbors and over images beyond the boundary.
 
         The image of cell i across a boundary face has the distance 2h, and the value u_i + 2h ∂ₙu, where h is the
-        distance of the cell center from the face and ∂ₙu follows from a u + b ∂ₙu = g: 0 at a wall.
+        distance of the cell center from the face and ∂ₙu follows from a u + b ∂ₙu = g: 0 at a wall and at outflow.
         """
         from scipy.sparse import coo_array
 
@@ -113,7 +113,9 @@ class Operators:
         for weight in weights.T:
             entries = np.append(weight[inner], -weight[inner])
             matrix, data = coo_array((entries, (rows, columns)), shape).tocsr(), []
-            for part in boundary_parts(mesh, boundaries, (Value, Flux, Robin), COMPLEX):
+            for part in boundary_parts(mesh, boundaries, CONDITIONS, COMPLEX):
+                if isinstance(part.condition, Outflow):
+                    continue
                 a, b = _robin(part)
                 share = weight[place[part.sides]] * 2 * part.distances / (a * part.distances + b)
                 matrix = matrix - coo_array((a * share, (part.cells, part.cells)), shape).tocsr()

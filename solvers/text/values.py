@@ -12,8 +12,8 @@ import numpy as np
 
 from ..mesh.checks import as_numbers, check_reals
 from ..mesh.mesh import Floats, Mesh
-from ..transforms.interaction import Convolution, DenseKernel, Zonal
-from .grammar import POINTWISE, TWO_ARGUMENTS, factors, is_call, nonnegative, summands
+from ..transforms.interaction import Convolution, DenseKernel, Zonal, grid_shape
+from .grammar import POINTWISE, TWO_ARGUMENTS, is_call, nonnegative, products
 from .operators import Affine, Operators
 
 
@@ -124,7 +124,7 @@ def _convolution(mesh: Mesh, kernel: _Kernel) -> Any:
     """Return the convolution of fields with a kernel, by a transform if the mesh allows it."""
     if mesh.manifold in ("circle", "sphere"):
         return Zonal(mesh, kernel.of_cosine).potential
-    if len(set(np.round(mesh.volumes / mesh.volumes.max(), 9))) == 1 and mesh.dimension == mesh.ambient_dimension:
+    if grid_shape(mesh):
         return Convolution(mesh, kernel.of_offsets).potential
     return DenseKernel(mesh, kernel.of_pairs)
 
@@ -146,7 +146,7 @@ class _Kernel:
 
     def of_pairs(self, x: Floats, y: Floats) -> Floats:
         """Return the kernel at pairs of points x and y, arrays that broadcast to (n, m, d), as (n, m)."""
-        return self._value(r=np.linalg.norm(x - y, axis=2))
+        return self._value(r=np.linalg.norm(self.evaluator.mesh.shortest(x - y), axis=2))
 
     def _value(self, **places: Floats) -> Floats:
         """Return the kernel at given distances r or cosines c."""
@@ -221,7 +221,7 @@ class _Evaluation:
             one, other = map(self._vector, node.args)
             return _sum([a * b for a, b in zip(one, other, strict=True)])
         if name == "div":
-            return _sum([self._divergence(sign, part) for sign, part in summands(first)])
+            return _sum([self._divergence(*product) for product in products(first)])
         density = self._scalar(node.args[-1])
         density = density.value if isinstance(density, Tangent) else density
         cells = np.broadcast_to(as_numbers(density), (self.evaluator.mesh.cells,))
@@ -259,17 +259,17 @@ class _Evaluation:
             value = np.full(self.evaluator.mesh.cells, value)
         return matrix @ value
 
-    def _divergence(self, sign: float, part: ast.expr) -> Any:
-        """Return the divergence of ``sign`` times a vector expression ``part``.
+    def _divergence(self, sign: float, above: list[ast.expr], below: list[ast.expr]) -> Any:
+        """Return the divergence of a vector: ``sign`` times the factors ``above``, over those ``below``.
 
         A product a grad(b) has differences of two cells at each face, another vector the means of both cells.
 
         div(a ∇b) = ½ (Δ(ab) + a Δb − b Δa) holds exactly for two-point fluxes with the mean of a at each face.
         """
-        operators, (above, below) = self.evaluator.operators, factors(part)
-        gradients = [each for each in above if is_call(each, "grad")]
+        operators, gradients = self.evaluator.operators, [each for each in above if is_call(each, "grad")]
         if len(gradients) != 1:
-            components = self._vector(part)
+            vector = reduce(lambda one, other: ast.BinOp(one, ast.Mult(), other), above)
+            components = self._vector(reduce(lambda one, other: ast.BinOp(one, ast.Div(), other), below, vector))
             return _sum([sign * self._apply(m, v) for m, v in zip(operators.divergence, components, strict=True)])
         others = [self._scalar(each) for each in above if each is not gradients[0]]
         a = reduce(lambda x, y: x * y, others, np.float64(sign))

@@ -201,13 +201,10 @@ class Convolution:
         check_call("kernel", kernel, "r")
         if gradient is not None:
             check_call("gradient", gradient, "r")
-        host = mesh.on_host
-        shape = host.shape or ((host.cells,) if host.dimension == 1 and host.centers.shape[1] == 1 else ())
-        if len(shape) != host.centers.shape[1] or np.ptp(host.volumes) > 1e-9 * host.volumes.max():
+        host, shape = mesh.on_host, grid_shape(mesh.on_host)
+        if not shape:
             raise ValueError(f"Convolution on a {mesh.manifold}: expected an interval or a box of equal cells")
-        self.mesh, self._shape = mesh, shape
-        grid = host.centers.reshape(*shape, -1)
-        widths = np.array([np.take(grid[..., c], 1, c).flat[0] - grid[..., c].flat[0] for c in range(len(shape))])
+        self.mesh, self._shape, widths = mesh, shape, _widths(host, shape)
         periodic = [bool(host.periods) and np.isfinite(host.periods[c]) for c in range(len(shape))]
         self._padded = tuple(n if around else 2 * n for n, around in zip(shape, periodic, strict=True))
         steps = [np.fft.fftfreq(n, 1 / n) * width for n, width in zip(self._padded, widths, strict=True)]
@@ -341,6 +338,26 @@ class DenseKernel:
         if shape_of(found)[:2] != shape:
             raise ValueError(f"kernel of shape {shape_of(found)}: expected {shape}, or {(*shape, x.shape[-1])}")
         return found
+
+
+def grid_shape(mesh: Mesh) -> tuple[int, ...]:
+    """Return the numbers of cells along the axes of an interval or a box of equal cells; () for another mesh."""
+    d = mesh.ambient_dimension
+    shape = mesh.shape or ((mesh.cells,) if mesh.dimension == d == 1 else ())
+    if not len(shape) == mesh.dimension == d:
+        return ()
+    places = np.column_stack(np.unravel_index(np.arange(mesh.cells), shape))
+    grid = mesh.centers[0] + _widths(mesh, shape) * places
+    is_equal = (
+        np.ptp(mesh.volumes) <= 1e-9 * mesh.volumes.max() and np.abs(grid - mesh.centers).max() < 1e-3 * mesh.width
+    )
+    return shape if is_equal else ()
+
+
+def _widths(mesh: Mesh, shape: tuple[int, ...]) -> Floats:
+    """Return the distances (d,) of neighboring cell centers along the axes of a mesh with ``shape`` cells."""
+    grid = mesh.centers.reshape(*shape, -1)
+    return np.array([np.take(grid[..., c], 1, c).flat[0] - grid[..., c].flat[0] for c in range(len(shape))])
 
 
 def _check_kernel_values(kernel: Kernel) -> Kernel:

@@ -10,6 +10,7 @@ from solvers.mesh.icosphere import icosphere
 from solvers.mesh.interval import interval
 from solvers.mesh.mesh import circle, sphere
 from solvers.mesh.product import box
+from solvers.mesh.stack import stack
 from solvers.terms.diffusion import Diffusion
 from solvers.terms.drift.scharfetter_gummel import DriftDiffusion
 from solvers.terms.source import Source
@@ -232,3 +233,9 @@ def test_a_convolution_is_the_same_in_any_unit_of_length():
         for L in (1.0, 1e-12)
     )
     assert tiny == pytest.approx(1e-24 * one, rel=1e-12)
+
+
+def test_a_convolution_refuses_copies_of_a_mesh():
+    """The cells of a stack have equal volumes, but its copies do not continue each other."""
+    with pytest.raises(ValueError, match="Convolution on a 2 × interval: expected an interval or a box of equal cells"):
+        Convolution(stack(interval(0.0, 1.0, 8), 2), lambda r: r[:, 0])

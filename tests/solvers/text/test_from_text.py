@@ -4,8 +4,9 @@ import pickle
 
 import numpy as np
 import pytest
+from scipy.special import erf
 
-from solvers import NonFinite, Robin, Value, Wall, box, circle, from_text, interval, solve, sphere, triangles
+from solvers import NonFinite, Outflow, Robin, Value, Wall, box, circle, from_text, interval, solve, sphere, triangles
 from solvers.text.equation import condition_from_text
 from solvers.text.grammar import POINTWISE, parse_expression
 from solvers.text.operators import Operators
@@ -194,6 +195,9 @@ def test_convolutions():
     weights = graded.volumes * np.cos(3 * graded.centers[:, 0])
     exact = np.exp(-abs(graded.centers - graded.centers.T)) @ weights
     np.testing.assert_allclose(rate("dt(u) = convolve(exp(-r), cos(3*x))", graded, wave), exact, rtol=1e-10)
+    around = interval(0.0, 1.0, 64, periodic=True, stretch=lambda s: s + 0.1 * np.sin(2 * np.pi * s) / (2 * np.pi))
+    nearby = rate("dt(u) = convolve(exp(-20*r**2), 1)", around, wave)  # distances to the nearest image
+    np.testing.assert_allclose(nearby, np.sqrt(np.pi / 20) * erf(np.sqrt(5)), rtol=1e-3)
 
 
 def test_a_system_follows_the_exponential_of_its_matrix():
@@ -242,7 +246,8 @@ def test_derivatives_are_difference_quotients(text):
         ("3*laplace(u)/k", True), ("x*u", True), ("div((1 + x)*grad(u))", True), ("laplace(2*u - laplace(u))", True),
         ("u**1", True), ("t*u", False), ("v*u", False), ("u**2", False), ("laplace(u + v)", False), ("v", False),
         ("max(u, -100)", False), ("abs(u)", False), ("integral(u)", False), ("convolve(exp(-r), u)", False),
-        ("div(u*grad(v))", False), ("1.0", False),
+        ("div(u*grad(v))", False), ("1.0", False), ("cos(4*pi*t)*laplace(u)", False),
+        ("(1 + heaviside(t - 1))*laplace(u)", False),
     ],
 )  # fmt: skip
 def test_linear_summands_are_recognized(text, linear):
@@ -349,7 +354,54 @@ def test_fields_have_conditions_of_their_own():
 def test_the_time_is_looked_for(text, condition, constant):
     """Terms without the time are autonomous: rates at later times are not evaluated."""
     equation = from_text(f"dt(u) = {text}", LINE, boundaries={"left": condition})
-    assert all(term.is_autonomous is constant for term in (*equation.terms, equation.stiff))
+    assert all(term.is_autonomous for term in (*equation.terms, equation.stiff)) is constant
+
+
+def test_a_coefficient_that_jumps_in_time_is_followed():
+    """The diffusivity rises from 1 to 10 at t = 1, where neither t = 0 nor a wave's period shows that."""
+    mesh = interval(0.0, 2 * np.pi, 32, periodic=True)
+    wave = np.sin(mesh.centers[:, 0])
+    equation = from_text("dt(u) = (1 + 9*heaviside(t - 1))*laplace(u)", mesh)
+    found = solve(equation, wave, (0.0, 1.2), times=[1.2], rtol=1e-7).u[-1]
+    np.testing.assert_allclose(found, np.exp(-1 - 2) * wave, rtol=1e-3)
+
+
+@pytest.mark.parametrize(
+    "condition", ["u = heaviside(t - 1)", Value(lambda t, x: float(t > 1))], ids=["text", "function"]
+)
+def test_data_of_the_boundary_that_begin_late_are_taken(condition):
+    equation = from_text("dt(u) = laplace(u)", LINE, boundaries=dict.fromkeys(("left", "right"), condition))
+    np.testing.assert_allclose(solve(equation, np.zeros(40), (0.0, 4.0)).u[-1], 1.0, rtol=1e-6)
+
+
+@pytest.mark.parametrize(
+    "text",
+    ["-div(-a*grad(u))", "-div(-grad(u)*a)", "div(a*(-(-grad(u))))", "div((2*grad(u) - grad(u))*a)",
+     "div(a/2*(grad(u) + u*[0]) + grad(u)/(2/a))"],
+)  # fmt: skip
+def test_the_place_of_a_sign_does_not_change_fluxes(text):
+    """All of these are div(a grad(u)), with the same flux through the boundary."""
+    given = {"parameters": {"a": 1 + LINE.centers[:, 0]}, "boundaries": {"left": "u = 1", "right": "dn(u) = 2"}}
+    u = np.cos(LINE.centers[:, 0])
+    exact = rate("dt(u) = div(a*grad(u))", LINE, u, **given)
+    np.testing.assert_allclose(rate(f"dt(u) = {text}", LINE, u, **given), exact, rtol=1e-11, atol=1e-9)
+
+
+def test_a_field_has_no_slope_at_outflow():
+    """−∂ₓu of a wave that leaves on the right, where a wall has the same slope."""
+    u = np.exp(LINE.centers[:, 0])
+    out, wall = (
+        rate("dt(u) = -dx(u)", LINE, u, boundaries={"left": "u = 1", "right": end}) for end in (Outflow(), Wall())
+    )
+    np.testing.assert_array_equal(out, wall)
+
+
+def test_splitting_starts_from_a_uniform_field():
+    """u = 0 is heated from the left, and u = 1 decays: neither has a deviation from its mean."""
+    heated = from_text("dt(u) = laplace(u)", LINE, boundaries={"left": "u = 1"})
+    np.testing.assert_allclose(solve(heated, np.zeros(40), (0.0, 8.0), method="ssprk3").u[-1], 1.0, rtol=1e-3)
+    decay = solve(from_text("dt(u) = laplace(u) - u", LINE), np.ones(40), (0.0, 1.0), method="ssprk3", rtol=1e-6)
+    np.testing.assert_allclose(decay.u[-1], np.exp(-1.0), rtol=1e-5)
 
 
 def test_a_pulse_in_a_text_is_not_missed():
@@ -368,4 +420,5 @@ def test_rates_that_are_not_finite_end_the_run(text):
 def test_equations_can_be_pickled():
     equation = from_text("dt(u) = laplace(u) + u - u**3 + integral(u)", LINE, boundaries={"left": "u = t"})
     u = np.linspace(0, 1, 40)
+    solve(equation, u, (0.0, 0.01), method="ssprk3")  # factorizes matrices, which the equation must not keep
     np.testing.assert_array_equal(pickle.loads(pickle.dumps(equation)).rate(0.5, u), equation.rate(0.5, u))
