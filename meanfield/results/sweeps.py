@@ -21,6 +21,7 @@ from meanfield.results.result import Result
 from meanfield.results.runs import CaseSource, load_case, open_run
 from meanfield.runtime.progress import has_bar
 from meanfield.runtime.signals import terminate_as_interrupt
+from meanfield.sections.section import Section
 from meanfield.sweeping.case import Sweep, parse_sweep
 from meanfield.sweeping.dask_pool import with_client
 from meanfield.sweeping.driver import kept_points, work_of
@@ -80,7 +81,8 @@ def sweep(
     -------
     xarray.Dataset
         The first dimensions are the keys, in the given order. Each key is also an index by its short name, the last
-        part of the key: ``.sel(beta=4)``, ``.energy.plot(x="beta")``. The variables are the last value of each
+        part of the key: ``.sel(beta=4)``, ``.energy.plot(x="beta")``. Matrices, other lists and tables are labeled by
+        texts in TOML. The variables are the last value of each
         diagnostic; ``end_time``, ``most_clusters`` and the other scalars of an index; those of ``scalars``; and the
         texts ``status`` ("done", "failed") and ``reason``. Numbers of a failed point are NaN. With a ``path`` the
         Dataset is that of :func:`~meanfield.open_sweep`.
@@ -280,8 +282,15 @@ def _dataset(
         values = _stack_scalars(name, rows, len(plan.rows))
         inner = axes(name, values.ndim - 1, manifold)
         variables[name] = ((*keys, *inner), values.reshape(*shape, *values.shape[1:]), {"long_name": long_name(name)})
-    coordinates = {key: list(values) for key, values in keys.items()}
+    coordinates = {key: _labels_of(values) for key, values in keys.items()}
     return _with_coordinates(Dataset(variables, coordinates, {"title": plan.title}), list(keys))
+
+
+def _labels_of(values: Sequence[Any]) -> list[Any]:
+    """Return the values of a key as labels along its dimension: matrices, other lists and tables as texts in TOML."""
+    if not any(isinstance(value, list | tuple | np.ndarray | Mapping | Section) for value in values):
+        return list(values)
+    return [value if isinstance(value, str) else inline(value) for value in values]
 
 
 def _with_coordinates(dataset: Dataset, keys: Sequence[str]) -> Dataset:

@@ -66,7 +66,14 @@ def test_an_index_opens_with_its_keys_as_dimensions(case, tmp_path):
         np.testing.assert_array_equal(opened[name], memory[name], name)
 
 
-@pytest.mark.parametrize("keys", [{"attention.beta": [4.0, 1.0], "initial.seed": [2, 0, 1]}, {"time.end": [0.2, 0.1]}])
+@pytest.mark.parametrize(
+    "keys",
+    [
+        {"attention.beta": [4.0, 1.0], "initial.seed": [2, 0, 1]},
+        {"time.end": [0.2, 0.1]},
+        {"attention.heads": [[{"weight": 0.5}] * 2, [{"value": [[0.0, -1.0], [1.0, 0.0]]}]], "time.end": [0.1]},
+    ],
+)
 def test_the_layout_in_an_index_is_that_in_memory(case, tmp_path, keys):
     """The keys come first, in the given order, as do their values; then the dimensions of the quantity."""
     memory, opened = mf.sweep(case, keys, jobs=1), mf.sweep(case, keys, jobs=1, path=tmp_path / "index.h5")
