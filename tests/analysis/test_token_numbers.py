@@ -11,7 +11,7 @@ from meanfield.analysis.measure import atoms, measure_of
 from meanfield.analysis.token_numbers.cases import density_case, of_seed, token_case
 from meanfield.analysis.token_numbers.density import DensityRun
 from meanfield.analysis.token_numbers.distances import Distances
-from meanfield.analysis.token_numbers.predicted import predicted_variance, refusal_of_prediction
+from meanfield.analysis.token_numbers.predicted import observable_values, predicted_variance, refusal_of_prediction
 from meanfield.analysis.token_numbers.statistics import (
     exponent_of_deviations,
     exponent_of_means,
@@ -22,8 +22,9 @@ from meanfield.analysis.token_numbers.statistics import (
 )
 from meanfield.analysis.wasserstein import wasserstein
 from meanfield.domains.particles.initial import tokens_uniform
+from meanfield.domains.sphere.initial_density import angles
 from meanfield.running import run_in_memory
-from solvers.mesh.mesh import circle
+from solvers.mesh.mesh import circle, sphere
 from solvers.transforms.gauss_grid import GaussGrid
 
 
@@ -117,6 +118,13 @@ def test_predictions_about_an_axis_are_those_on_the_circle_and_the_sphere(manifo
     found = prediction(axial, lambda cosine: [cosine], "z")
     expected = prediction(round_case(manifold).domain, lambda cosine: [*(0.0,) * (d - 1), cosine], axis)
     assert found == pytest.approx(expected, rel=3e-3)  # both are of second order in the cell width
+
+
+@pytest.mark.parametrize("mesh", [circle(16), sphere(8)], ids=lambda mesh: mesh.manifold)
+def test_coordinates_of_observables_are_those_of_initial_densities(mesh):
+    expected = angles(mesh)
+    found = observable_values(list(expected), mesh.centers, list(expected))
+    np.testing.assert_allclose(found, list(expected.values()), atol=1e-12)
 
 
 @pytest.mark.parametrize(

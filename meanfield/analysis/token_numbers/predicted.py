@@ -90,11 +90,11 @@ def _densities_at(run: Run, points: Points) -> Floats:
 def observable_values(formulas: Sequence[str], points: Floats, names: Sequence[str]) -> Floats:
     """Return the values (m, points) of formulas at unit vectors (points, d), in the named coordinates of a domain.
 
-    The coordinates are those of `meanfield.sections.initial.Formula`. z and the polar angle theta are those of the last
-    axis.
+    The coordinates are those of `meanfield.sections.initial.Formula`. phi is from −π to π; z and the polar
+    angle theta are those of the last axis.
     """
     x, y, z = points[..., 0], points[..., 1], points[..., -1]
-    phi, theta = np.mod(np.arctan2(y, x), 2 * np.pi), np.arctan2(np.linalg.norm(points[..., :-1], axis=-1), z)
+    phi, theta = np.arctan2(y, x), np.arctan2(np.linalg.norm(points[..., :-1], axis=-1), z)
     every = {"x": x, "y": y, "z": z, "phi": phi, "theta": theta}
     return np.stack([evaluate(formula, {name: every[name] for name in names}) for formula in formulas])
 
