@@ -11,7 +11,7 @@ from matplotlib.figure import Figure
 from matplotlib.path import Path
 from scipy.integrate import solve_ivp
 
-from meanfield import simulate
+from meanfield import load_case, simulate
 from meanfield.analysis.mergers import (
     describe_event_time,
     format_report,
@@ -19,6 +19,7 @@ from meanfield.analysis.mergers import (
     measured_steps,
     merger_tree,
     report,
+    staircase,
 )
 from meanfield.analysis.tracks import Merger, Track, Tracks, tracks_of
 from meanfield.clusters.near import merging_angle
@@ -30,6 +31,7 @@ from meanfield.figures.figure import STYLE, WIDTH
 from meanfield.figures.labels import write_beside
 from meanfield.figures.merger_tree import _time_axis, draw_mergers, plot_mergers, tree_order
 from meanfield.model.attention import Attention
+from meanfield.running import run_in_memory
 from solvers.io.run_file import FileError, RunFile, read
 from solvers.mesh.mesh import circle
 from solvers.timestepping.evolution import evolve
@@ -354,3 +356,18 @@ def test_no_energy_step_where_matrices_are_no_identities(tmp_path):
         for time, _, values in samples[::4]:
             file.write_sample(time, values)
     assert [one["energy_step_measured"] for one in report(read(path))["mergers"]] == [None, None]
+
+
+@pytest.mark.parametrize(
+    ("change", "is_defined"),
+    [
+        ({}, True),
+        ({"attention.mask": "causal"}, False),
+        ({"attention.pattern": {"local": 1}}, False),
+        ({"stabilizers.layer_norm": "none", "attention.beta": 1.0}, False),
+    ],
+)
+def test_the_staircase_is_defined_where_all_tokens_attend_to_each_other_as_unit_vectors(change, is_defined):
+    """Under a causal mask the energy counts each pair once, and without layer norm it grows with the lengths."""
+    found = staircase(run_in_memory(load_case("tokens_pair", {"time.end": 0.1, "output.samples": 2} | change)))
+    assert (found is not None) == is_defined
