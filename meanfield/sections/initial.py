@@ -243,7 +243,7 @@ class Gaussian(SampledDensity, frozen=True, kw_only=True, tag_field="kind", tag=
     def problems(self, domain: Domain) -> Problems:
         yield from _sampling(self.sampling, domain, domain.d)
         if isinstance(self.mean, tuple):
-            yield from _vector("initial.mean", self.mean, domain)
+            yield from _vector("initial.mean", self.mean, domain, may_be_zero=True)
         elif self.mean != 0 and domain.d > 1:
             yield "initial.mean", self.mean, f"0, or a vector of {domain.d} numbers"
         if isinstance(self.variance, tuple):
@@ -415,12 +415,16 @@ def _degree(key: str, degree: int, domain: Domain) -> Problems:
         yield key, degree, f"at most {domain.max_degree} {condition}"
 
 
-def _vector(key: str, vector: Vector, domain: Domain) -> Problems:
-    """Yield the problems of a vector, the value of ``key``: a wrong length, or no point of the domain."""
+def _vector(key: str, vector: Vector, domain: Domain, *, may_be_zero: bool = False) -> Problems:
+    """Yield the problems of a vector, the value of ``key``: a wrong length, or no point of the domain.
+
+    The zero vector is no point of most domains; ``may_be_zero`` allows it.
+    """
     count = domain.coordinates or domain.d
     if len(vector) != count:
         yield key, vector, f"a vector of {count} numbers, {domain.location}"
-    yield from domain.point_problems(key, vector)
+    if any(vector) or not may_be_zero:
+        yield from domain.point_problems(key, vector)
 
 
 def _masses(key: str, masses: Sequence[float]) -> Problems:

@@ -5,6 +5,7 @@ import pytest
 from scipy import integrate
 from support import exact
 
+from meanfield import load_case
 from meanfield.case.load import load
 from meanfield.domains.particles.field import CELL_RADIUS, Field, _field_on_mesh, _random_points_in_cells, _upper_bounds
 from meanfield.domains.particles.initial import (
@@ -26,6 +27,7 @@ from solvers.mesh.mesh import circle, sphere
 from solvers.transforms.harmonics import harmonic_transform
 
 COUNT = 40_000
+FREE_RADIUS = {"manifold": "free_radius_circle", "resolution": 8, "radii": 8}
 MESHES = {2: circle(4096), 3: sphere(160)}
 
 
@@ -200,6 +202,14 @@ def test_points_keep_order_and_mass():
     points, masses = tokens_points([[2.0, 0.0], [0.0, -3.0]], [3.0, 1.0], 4)
     assert np.array_equal(points, [[1, 0], [1, 0], [0, -1], [0, -1]])
     assert np.array_equal(masses, [0.375, 0.375, 0.125, 0.125])
+
+
+@pytest.mark.parametrize("domain", [{"manifold": "particles", "dimension": 2, "count": 4}, FREE_RADIUS])
+def test_the_mean_of_a_gaussian_may_be_the_zero_vector(domain):
+    start = {"kind": "gaussian", "variance": 0.3}
+    case = {"domain": domain, "attention": {"beta": 1.0}, "stabilizers": {"layer_norm": "none"}, "time": {"end": 1.0}}
+    number, vector = (load_case(case | {"initial": start | {"mean": mean}}) for mean in (0.0, [0.0, 0.0]))
+    np.testing.assert_array_equal(set_up(number).initial(), set_up(vector).initial())
 
 
 def test_gaussian():
