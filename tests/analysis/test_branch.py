@@ -68,6 +68,14 @@ def test_a_faster_clock_and_another_radius_scale_the_noise():
     assert larger.unit * larger.branch.folds[0].noise == pytest.approx(4 * plain.branch.folds[0].noise)
 
 
+def test_a_branch_over_beta_is_in_units_of_the_case():
+    """With Q = 2I on a sphere of radius 1.5, β counts 2 · 1.5² times: at its critical value κ is the critical noise."""
+    case = load("noise_below", ["attention.query=[[2,0],[0,2]]", "stabilizers.scale=1.5"])
+    critical = branch_of(case, over="beta").critical
+    at_critical = mf.stability(case.replace({"attention.beta": critical}))
+    assert at_critical.critical_noise == pytest.approx(case.stabilizers.noise, rel=1e-9)
+
+
 def test_a_branch_over_the_strength_of_values(tmp_path):
     """States for V = v at noise κ are those for v = 1 at κ/v: the fold is at κ over that of the branch over noise."""
     over_noise = branch_of(load("noise_below", CIRCLE)).branch.folds[0]

@@ -47,7 +47,7 @@ class BranchOfCase(Drawn):
     unit : float
         Noise of the case over the noise of ``branch``.
     beta_unit : float
-        β of the case over the β of ``branch``.
+        β of the case over the β of ``branch``, which includes the scales of Q and K and the radius of the sphere.
 
     Examples
     --------
@@ -188,14 +188,12 @@ def branch_of(case: Case, degree: int = 1, over: str = NOISE, negative: bool = F
         raise refusal("attention.normalization", attention.normalization, '"softmax" or "unnormalized", for branches')
     if beta == 0:
         raise CaseError("attention.beta = 0: expected another number, for branches of stationary densities")
-    square = case.stabilizers.scale**2
-    unit = square * case.rescaling
+    unit = case.stabilizers.scale**2 * case.rescaling
     try:
-        return BranchOfCase(
-            case, follow(_continuation_parameter(case, over, unit), degree, negative=negative), over, unit, 1 / square
-        )
+        branch = follow(_continuation_parameter(case, over, unit), degree, negative=negative)
     except ValueError as error:
         raise CaseError(str(error)) from None
+    return BranchOfCase(case, branch, over, unit, attention.beta / beta)
 
 
 def _continuation_parameter(case: Case, over: str, unit: float) -> ContinuationParameter:
