@@ -152,8 +152,11 @@ class Robin:
 
     Parameters
     ----------
-    a, b : float
-        Finite coefficients ≥ 0, not both 0.
+    a : float or complex
+        Finite coefficient ≥ 0, or a complex one of a real part ≥ 0 for complex fields. A product of a and the D of
+        :class:`~solvers.Diffusion` must have a real part ≥ 0, so that fields do not grow.
+    b : float
+        Finite coefficient ≥ 0, not 0 if a is.
     g : float, array or function (t, x) -> float or array
         Right-hand side, in a form that :class:`~solvers.Value` takes.
 
@@ -177,12 +180,13 @@ class Robin:
     True
     """
 
-    a: float
+    a: complex
     b: float
     g: Data
 
     def __post_init__(self) -> None:
-        check_number("a of Robin", self.a)
+        is_complex = isinstance(self.a, complex | np.complexfloating) and np.isfinite(self.a)
+        check_number("a of Robin", self.a.real if is_complex else self.a)
         check_number("b of Robin", self.b)
         if self.a == self.b == 0:
             raise ValueError(f"Robin a, b = {self.a}, {self.b}: expected finite numbers >= 0, not both 0")
@@ -228,8 +232,8 @@ class Part:
 
     @property
     def is_complex(self) -> bool:
-        """Return whether the condition has complex numbers as data; False for functions."""
-        return np.iscomplexobj(getattr(self.condition, "g", 0.0))
+        """Return whether the condition has complex numbers, as data or as a coefficient; False for functions."""
+        return any(np.iscomplexobj(getattr(self.condition, name, 0.0)) for name in ("a", "g"))
 
     @property
     def is_constant(self) -> bool:
@@ -305,6 +309,7 @@ def boundary_parts(
             parts.append(_part(mesh, tag, condition, faces, kinds))
             if isinstance(condition, (Value, Flux, Robin)) and not callable(condition.g):
                 parts[-1].check_numbers(condition.g)
+            parts[-1].check_numbers(getattr(condition, "a", 0.0))
     return tuple(parts)
 
 

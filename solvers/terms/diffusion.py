@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from functools import reduce
+from itertools import product
 from typing import Any
 
 import numpy as np
@@ -69,8 +70,9 @@ class Diffusion:
         or a boundary condition of another type.
     ValueError
         If D is negative, not finite, of another shape, or complex for a density, a tensor not symmetric,
-        ``limiter_rounds`` negative, a part of the boundary unknown, or if arrays of the mesh contradict each other. In
-        a step, if u has another shape. In the first ``step``, if u has NaN.
+        ``limiter_rounds`` negative, a part of the boundary unknown, the product of D and the coefficient a of a
+        :class:`~solvers.Robin` of negative real part, or if arrays of the mesh contradict each other. In a step, if u
+        has another shape. In the first ``step``, if u has NaN.
 
     Notes
     -----
@@ -121,6 +123,10 @@ class Diffusion:
         self.mesh, self.nonnegative, self._seen = mesh, nonnegative, False
         self._parts = boundary_parts(mesh, boundaries, CONDITIONS, COMPLEX)
         self.is_complex = any(map(is_complex_number, each)) or any(part.is_complex for part in self._parts)
+        for part, one in product(self._parts, each):
+            factor = getattr(part.condition, "a", 0.0) * (1.0 if shape_of(one) else one)
+            if factor.real < 0:
+                raise ValueError(f"boundaries[{part.tag!r}] with a D = {factor}: expected a real part >= 0, no growth")
         self.is_autonomous = all(part.is_constant for part in self._parts)
         self._each, self._by_field = each, len(each) if isinstance(D, (list, tuple)) else 0
         self._operators = [_operator(mesh, one, self._parts, nonnegative) for one in each]
@@ -502,7 +508,8 @@ class NonlinearDiffusion:
 def _apply(operator: Operator, values: Floats) -> Any:
     """Return the operator, without its coefficient, applied to a real or complex field (cells,)."""
     if values.dtype.kind == "c":
-        return _apply(operator, values.real.copy()) + 1j * _apply(operator, values.imag.copy())
+        found = _apply(operator, values.real.copy()) + 1j * _apply(operator, values.imag.copy())
+        return found if operator.decay is None else found - 1j * operator.decay.imag * values
     found = operator.mesh.backend.empty(values.shape, values.dtype)
     operator.apply(values, found)
     return found

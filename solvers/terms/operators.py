@@ -21,15 +21,17 @@ class Operator(Protocol):
     """Linear diffusion operator L u = coefficient · apply(u), with conditions on the boundary and without their data.
 
     coefficient   number D, taken out of the matrix, which may be complex; 1 for other D
+    decay         (cells,) rates at which conditions on the boundary reduce u, divided by ``coefficient``; None for 0
     explicit_dt   largest explicit Euler step without a new extremum
     """
 
     mesh: Mesh
     coefficient: Any
+    decay: Any
     explicit_dt: float
 
     def apply(self, values: Floats, out: Floats) -> None:
-        """Write L u / coefficient (cells,) of a field u = ``values`` (cells,) to ``out``."""
+        """Write L u / coefficient (cells,) of a real field u = ``values`` (cells,) to ``out``, with Re(decay)."""
         ...
 
     def matrix(self) -> Any:
@@ -54,9 +56,9 @@ class FaceOperator:
             of_cells: Any = D
             conductances = conductances * face_means(mesh, backend.to_host(of_cells))
         self.conductances = backend.to_device(conductances.astype(volumes.dtype, copy=False))
-        self._decay = _decay(mesh, 1.0 if is_number else D, parts)
-        rates = two_point_rates(mesh, conductances) + (0.0 if self._decay is None else backend.to_host(self._decay))
-        fastest = abs(self.coefficient) * rates.max()
+        self.decay = _decay(mesh, 1.0 if is_number else D, parts)
+        rates = two_point_rates(mesh, conductances) + (0.0 if self.decay is None else backend.to_host(self.decay))
+        fastest = abs(self.coefficient) * np.abs(rates).max()
         opposite = opposite_sides(mesh.on_host) if is_number and not parts else None
         self._opposite = opposite
         if opposite is not None:
@@ -70,8 +72,8 @@ class FaceOperator:
         mesh, backend = self.mesh, self.mesh.backend
         kernel = getattr(backend, self._apply)
         backend.launch(kernel, mesh.cells, mesh.volumes, self.conductances, *self._neighborhood, values, out)
-        if self._decay is not None:
-            out -= self._decay * values
+        if self.decay is not None:
+            out -= self.decay.real * values
 
     def matrix(self) -> Any:
         """Return the sparse matrix (cells, cells) of div(D∇u), divided by D if D is a number, on the host."""
@@ -80,7 +82,7 @@ class FaceOperator:
             matrix = links_matrix(self.mesh.on_host, conductances)
         else:
             matrix = _lines_matrix(self.mesh.on_host, conductances, self._opposite)
-        return _without(matrix, self.mesh, self._decay)
+        return _without(matrix, self.mesh, self.decay)
 
     def outward_flux(self, values: Floats) -> Floats:
         """Return the outward part ≥ 0 of the flux of :meth:`apply` through each side (2 faces,), for ``values``.
@@ -123,17 +125,17 @@ class TensorOperator:
         to_device = mesh.backend.to_device
         self.rows, self.columns = to_device(rows), to_device(columns)
         self.weights = to_device(weights.astype(mesh.volumes.dtype))
-        self._decay = _decay(mesh, to_device(D), parts)
+        self.decay = _decay(mesh, to_device(D), parts)
         sums = np.bincount(rows, np.abs(weights), mesh.cells) / 2
-        decay = 0.0 if self._decay is None else mesh.backend.to_host(self._decay)
+        decay = 0.0 if self.decay is None else np.abs(mesh.backend.to_host(self.decay))
         fastest = abs(self.coefficient) * (sums + decay).max()
         self.explicit_dt = 1.0 / fastest if fastest > 0 else np.inf
 
     def apply(self, values: Floats, out: Floats) -> None:
         rises = values[self.columns] - values[self.rows]  # differences: the rate of a uniform field is exactly 0
         out[...] = self.mesh.backend.sums_at(self.rows, self.weights * rises, self.mesh.cells)
-        if self._decay is not None:
-            out -= self._decay * values
+        if self.decay is not None:
+            out -= self.decay.real * values
 
     def matrix(self) -> Any:
         """Return the sparse matrix (cells, cells) of div(D∇u), divided by D if D is a number, on the host."""
@@ -141,7 +143,7 @@ class TensorOperator:
 
         to_host, cells = self.mesh.backend.to_host, self.mesh.cells
         entries = to_host(self.weights), (to_host(self.rows), to_host(self.columns))
-        return _without(coo_matrix(entries, (cells, cells)).tocsr(), self.mesh, self._decay)
+        return _without(coo_matrix(entries, (cells, cells)).tocsr(), self.mesh, self.decay)
 
 
 def _number(D: Any) -> complex:
@@ -264,7 +266,7 @@ def _coefficient_at_faces(D: Any, part: Part) -> Any:
     return xp.einsum("nc,ncd,nd->n", part.normals, tensors, part.normals)
 
 
-def _robin(part: Part) -> tuple[float, float] | None:
+def _robin(part: Part) -> tuple[complex, float] | None:
     """Return the numbers a, b of a boundary condition a u + b ∂ₙu = g; None for a given flux and for outflow."""
     condition = part.condition
     if isinstance(condition, Robin):
@@ -285,12 +287,12 @@ def _decay(mesh: Mesh, D: float | Floats, parts: tuple[Part, ...]) -> Floats | N
     """Return the decay rates a D A/(V (a h + b)) (cells,) of u by the conditions a u + b ∂ₙu = g on the boundary.
 
     A is a face's area, h its distance from the cell center, and V the cell's volume. The result is None if no condition
-    has a > 0.
+    has a ≠ 0.
     """
     total: Floats | None = None
     for part in parts:
         robin = _robin(part)
-        if robin is not None and robin[0] > 0:
+        if robin is not None and robin[0] != 0:
             rate = (
                 robin[0] * _share_of_data(part, _coefficient_at_faces(D, part)) * part.areas / mesh.volumes[part.cells]
             )

@@ -196,13 +196,13 @@ def condition_from_text(
 ) -> Wall | Outflow | Value | Robin:
     """Return a condition on the boundary from a text: "u = g", "dn(u) = g", "dn(u) + a*u = g", "wall".
 
-    dn is the outward normal derivative, g an expression of t, x, y, z and parameters, a ≥ 0 a number. Raises ValueError
+    dn is the outward normal derivative, g an expression of t, x, y, z and parameters, a a number. Raises ValueError
     for another text.
     """
     if text.strip() == "wall":
         return Wall()
     left, equals, right = text.partition("=")
-    slope = re.match(rf"{_NORMAL}\(\s*{field}\s*\)\s*(\+|$)", left.strip())
+    slope = re.match(rf"{_NORMAL}\(\s*{field}\s*\)\s*([+-]|$)", left.strip())
     value = left.strip()[slope.end() :].strip() if slope else left.strip()
     factor = re.fullmatch(rf"(?:(.+?)\s*\*\s*)?{field}", value)
     if not equals or (factor is None and (slope is None or value)):
@@ -215,15 +215,17 @@ def condition_from_text(
     check_names({left.strip(): tree}, {"t", "pi", *COORDINATES[: mesh.ambient_dimension], *parameters})
     data = Data(Evaluator(Operators(mesh, {}), parameters), tree)
     number = 0.0 if factor is None else 1.0 if factor[1] is None else _number(factor[1], parameters)
+    number = -number if slope is not None and slope[1] == "-" else number
     if slope is None and number == 1.0:
         return Value(data)
     return Robin(number, 0.0 if slope is None else 1.0, data)
 
 
-def _number(text: str, parameters: Mapping[str, Any]) -> float:
+def _number(text: str, parameters: Mapping[str, Any]) -> complex:
     """Return the value of a number or a scalar parameter in a text; raise ValueError for another text."""
     try:
-        return float(ast.literal_eval(text)) if text not in parameters else float(parameters[text])
+        found = parameters[text] if text in parameters else ast.literal_eval(text)
+        return complex(found) if np.iscomplexobj(found) else float(found)
     except (ValueError, SyntaxError, TypeError):
         raise ValueError(f"{text!r}: expected a number or a parameter") from None
 

@@ -144,7 +144,7 @@ class Operators:
         return found
 
 
-def _robin(part: Part) -> tuple[float, float]:
+def _robin(part: Part) -> tuple[complex, float]:
     """Return the numbers a, b of a condition a u + b ∂ₙu = g."""
     if isinstance(part.condition, Robin):
         return part.condition.a, part.condition.b

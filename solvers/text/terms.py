@@ -36,9 +36,9 @@ class Sums:
 
     @cached_property
     def is_complex(self) -> bool:
-        """Return whether a number in the expressions, a parameter or a number of the boundary data is complex."""
+        """Return whether a number in the expressions, a parameter or a number of the boundary conditions is complex."""
         conditions = [each for by_part in self.evaluator.operators.boundaries.values() for each in by_part.values()]
-        data = [getattr(condition, "g", 0.0) for condition in conditions]
+        data = [getattr(condition, name, 0.0) for condition in conditions for name in ("a", "g")]
         trees = [part for parts in self.parts for _, part in parts] + [g.tree for g in data if hasattr(g, "tree")]
         numbers = [node.value for tree in trees for node in ast.walk(tree) if isinstance(node, ast.Constant)]
         return any(map(np.iscomplexobj, [*numbers, *data, *self.evaluator.parameters.values()]))

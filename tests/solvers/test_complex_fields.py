@@ -3,6 +3,8 @@
 import numpy as np
 import pytest
 from scipy.linalg import expm
+from scipy.sparse import identity
+from scipy.sparse.linalg import spsolve
 from scipy.spatial import Delaunay
 
 from solvers import (
@@ -23,6 +25,7 @@ from solvers import (
     axisymmetric,
     box,
     circle,
+    disk,
     from_text,
     icosphere,
     interval,
@@ -161,15 +164,20 @@ def test_boundary_data_and_coefficients_for_each_field():
     assert np.abs(found[1].imag).max() == 0
 
 
-def test_complex_data_of_the_boundary_let_a_wave_pass():
-    """e^{i(kx − k²t/2)} solves ∂ₜψ = ½ i ∂ₓ²ψ; the error of the mesh is of second order."""
+@pytest.mark.parametrize("right", ["flux", "robin"])
+def test_complex_conditions_on_the_boundary_let_a_wave_pass(right):
+    """e^{i(kx − k²t/2)} solves ∂ₜψ = ½ i ∂ₓ²ψ with ∂ₓψ = ikψ; the error of the mesh is of second order."""
     k, errors = 4.0, []
 
     def wave(t, x):
         return np.exp(1j * (k * x - k**2 / 2 * t))
 
-    ends = {"left": Value(lambda t, x: wave(t, 0.0)), "right": Flux(lambda t, x: 0.5j * 1j * k * wave(t, 1.0))}
-    texts = {"left": "psi = exp(-8j*t)", "right": "dn(psi) = 4j*exp(1j*(4 - 8*t))"}
+    flux, slope = Flux(lambda t, x: 0.5j * 1j * k * wave(t, 1.0)), "dn(psi) = 4j*exp(1j*(4 - 8*t))"
+    condition, text = (flux, slope) if right == "flux" else (Robin(-1j * k, 1.0, 0.0), "dn(psi) - 4j*psi = 0")
+    ends, texts = (
+        {"left": Value(lambda t, x: wave(t, 0.0)), "right": condition},
+        {"left": "psi = exp(-8j*t)", "right": text},
+    )
     for cells in (12, 24):
         mesh = interval(0.0, 1.0, cells)
         x = mesh.centers[:, 0]
@@ -180,6 +188,28 @@ def test_complex_data_of_the_boundary_let_a_wave_pass():
         errors.append(np.abs(psi - wave(0.2, x)).max())
     assert np.log2(errors[0] / errors[1]) > 1.8, errors
     assert errors[1] < 0.02
+
+
+def test_a_wave_of_the_discrete_equation_takes_few_steps():
+    """The wave is v e^{−iωt} with −iωv = Lv + b; from the exact wave, fast modes that do not decay take 860 steps."""
+    k, omega, mesh = 2.0, 2.0, interval(0.0, 1.0, 64)
+    wave = Value(lambda t, x: np.exp(1j * (k * x[:, 0] - omega * t)))
+    term = Diffusion(mesh, 0.5j, boundaries={"left": wave, "right": wave})
+    equation = Equation(mesh, [term])
+    v = spsolve((-1j * omega * identity(64) - term.jacobian(1)[0]).tocsc(), equation.rate(0.0, np.zeros(64, complex)))
+    solution = solve(equation, v, (0.0, 1.0), times=[1.0])
+    assert solution.steps < 30
+    np.testing.assert_allclose(solution.u[-1], v * np.exp(-1j * omega), atol=1e-4)  # rtol
+
+
+@pytest.mark.parametrize("mesh", [disk(1.0, 3), box((4, 3), (1.0, 1.0))])
+def test_rates_by_complex_conditions_are_those_of_the_matrix(mesh):
+    """The matrix is complex symmetric in the inner product with the volumes, and its imaginary part diagonal."""
+    ends = dict.fromkeys(mesh.boundary_faces, Robin(1 - 2j, 0.5, 0.0))
+    for D in (1.0, 1 + 0.3j, 1 + mesh.centers[:, 0] ** 2):
+        term = Diffusion(mesh, D, boundaries=ends)
+        u = np.random.default_rng(0).standard_normal((2, mesh.cells)).T @ [1, 1j]
+        np.testing.assert_allclose(Equation(mesh, [term]).rate(0.0, u), term.jacobian(1)[0] @ u, rtol=1e-12)
 
 
 def test_complex_numbers_as_data_make_real_fields_complex():
@@ -291,6 +321,10 @@ def test_other_refusals():
         ValueError, match=r"^diffusion coefficient = \(-1\+1j\): expected a finite number of a real part"
     ):
         Diffusion(LINE, -1 + 1j)
+    with pytest.raises(ValueError, match=r"^boundaries\['left'\] with a D = \(-2\+0j\): expected a real part >= 0"):
+        Diffusion(LINE, 1j, boundaries={"left": Robin(2j, 1.0, 0.0)})
+    with pytest.raises(TypeError, match=r"^boundaries\['left'\] = 1j: expected real numbers$"):
+        Laplacian(LINE, {"left": Robin(1j, 1.0, 0.0)})
     with pytest.raises(ValueError, match=r"^nonnegative = True: expected a real diffusion coefficient$"):
         Diffusion(LINE, 1j, nonnegative=True)
     changing, fixed = {"left": Value(lambda t, x: 1j * t)}, {"left": Value(1j)}

@@ -244,7 +244,7 @@ def test_functions_that_return_no_real_numbers_in_their_shape_are_named(name, re
             lambda given: NonlinearDiffusion(LINE, np.sqrt, boundaries={"left": Value(given)}),
             r"(g of Value|boundaries\['left'\])",
         ),
-        (lambda given: Robin(given, 1.0, 0.0), "a of Robin"),
+        (lambda given: Robin([given], 1.0, 0.0), "a of Robin"),  # which may be complex
         (lambda given: Robin(1.0, given, 0.0), "b of Robin"),
         (lambda given: DriftDiffusion(LINE, 1.0, given), "potential"),
     ],
