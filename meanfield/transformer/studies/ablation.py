@@ -4,6 +4,8 @@ Numbers of each head, and the collapse that they predict:
 
 steepness    β‖W_QᵀW_K‖: the range of logits of unit vectors
 radius       |λ|, sign Re λ of the eigenvalue λ of V = W_O W_V that is largest in modulus
+overlap      mean cos² of the principal angles between the column spaces of W_O of two heads of a layer; d_head/d for
+             random spaces
 predicted    log(|h̄ + A(h̄)|/|h̄|) of a layer: where all tokens are near their mean h̄, attention moves them
              alike; their common part grows by this factor while their differences are unchanged
 seen         −½ log((1 − c_k)/(1 − c_{k−1})), c the mean cosine
@@ -55,16 +57,20 @@ def head_figures(texts: Sequence[HiddenStates]) -> dict[str, Labelled]:
     layers = [arrays_of(family, model.network, k) for k in range(model.layers)]
     slopes = np.array([[form.beta * norm_of_product(q, k) for q, k, _, _ in heads_of(a)] for a in layers])
     values = np.array([[leading_eigenvalue(v, out) for _, _, v, out in heads_of(a)] for a in layers])
+    overlaps = np.array([head_overlap(a["out"]) for a in layers])
     predicted = [
         [predicted_rate(TrainedLayer(form, a), h) for a, h in zip(layers, states.hidden, strict=False)]
         for states in texts
     ]
     cosines = np.array([[mean_cosine(unit_vectors(h)) for h in states.hidden] for states in texts])
+    _, d, d_head = layers[0]["out"].shape
     by_head, by_text = ("block", "head"), ("text", "block")
     return {
         "head_steepness": Labelled(by_head, slopes, "beta times the norm of W_Q^T W_K"),
         "head_radius": Labelled(by_head, np.abs(values), "modulus of the leading eigenvalue of W_O W_V"),
         "head_sign": Labelled(by_head, np.sign(values.real), "sign of the real part of that eigenvalue"),
+        "head_overlap": Labelled(("block",), overlaps, "mean squared cosine of principal angles between two heads"),
+        "head_overlap_random": Labelled((), np.array(d_head / d), "head_overlap of random heads: d_head / d"),
         "rate_predicted": Labelled(
             by_text, np.array(predicted), "collapse rate of a layer: log of |mean + A(mean)|/|mean|"
         ),
@@ -81,15 +87,19 @@ def table_by_layer(found: Outcome) -> str:
     """Return a Markdown table with a row for each layer: matrices of its attention heads, and collapse rates.
 
     The matrices have median and range over heads, and the number of heads with Re λ > 0, λ the leading eigenvalue of
-    W_O W_V. The rates have mean ± standard deviation over texts.
+    W_O W_V. The overlap of heads is relative to that of random heads. The rates have mean ± standard deviation over
+    texts.
     """
-    head = ("layer", "β‖W_QᵀW_K‖", "abs λ of W_O W_V", "Re λ > 0", "predicted collapse rate", "observed rate")
-    rows = []
+    head = (
+        *("layer", "β‖W_QᵀW_K‖", "abs λ of W_O W_V", "Re λ > 0", "overlap of heads / random"),
+        *("predicted collapse rate", "observed rate"),
+    )
+    rows, overlap = [], found["head_overlap"] / found["head_overlap_random"]
     for k, signs in enumerate(found["head_sign"]):
         numbers = [found[name][k] for name in ("head_steepness", "head_radius")]
         ranges = [f"{np.median(v):.3g} ({v.min():.3g} to {v.max():.3g})" for v in numbers]
         rates = [f"{v.mean():.2g} ± {v.std():.1g}" for v in (found[f"rate_{n}"][:, k] for n in ("predicted", "seen"))]
-        rows.append([str(k + 1), *ranges, f"{(signs > 0).sum()} of {len(signs)}", *rates])
+        rows.append([str(k + 1), *ranges, f"{(signs > 0).sum()} of {len(signs)}", f"{overlap[k]:.3g}", *rates])
     return table(head, rows)
 
 
@@ -100,6 +110,19 @@ def heads_of(arrays: dict[str, Floats]) -> Iterator[tuple[Floats, ...]]:
     """
     shared = (np.repeat(arrays[name], len(arrays["query"]) // len(arrays[name]), axis=0) for name in ("key", "value"))
     return zip(arrays["query"], *shared, arrays["out"], strict=True)
+
+
+def head_overlap(out: Floats) -> float:
+    """Return the mean of cos² of the principal angles between the column spaces of W_O of two different heads.
+
+    ``out`` (heads, d, d_head) are the matrices W_O. The result is 0 for orthogonal spaces and 1 for equal ones. For
+    independent random spaces its expected value is d_head/d, since E[P] = (d_head/d) I for the projection P onto such a
+    space. A single head has NaN.
+    """
+    bases = np.linalg.qr(out)[0]
+    cosines = np.einsum("idr,jds->ijrs", bases, bases)
+    i, j = np.triu_indices(len(bases), k=1)
+    return float((cosines[i, j] ** 2).sum(axis=(1, 2)).mean() / out.shape[2]) if len(i) else np.nan
 
 
 def leading_eigenvalue(value: Floats, out: Floats) -> complex:
@@ -154,7 +177,8 @@ def ablate(
     -------
     Outcome
         Arrays cosine, clusters, energy, rank and agreement (variant, text, layer); head_steepness, head_radius and
-        head_sign (block, head); rate_predicted and rate_seen (text, block). The variants are the whole model, the
+        head_sign (block, head); head_overlap (block,), and head_overlap_random of random heads; rate_predicted and
+        rate_seen (text, block). The variants are the whole model, the
         model without each set of parts, tokens at rest, and random and rotated matrices of each seed.
 
     Raises
