@@ -30,29 +30,49 @@ class WideFluxes:
     """
 
     def __init__(self, faces: Indices, cells: Indices, weights: Floats, mean: Any, spread: Any = None) -> None:
+        order = np.argsort(faces, kind="stable")
+        self._faces, self.cells, self._weights = faces[order], cells[order], weights[order]
+        self.starts = np.append(0, np.cumsum(np.bincount(faces, minlength=mean.shape[0])))
+        self._mean, self.spread, self.shape = mean, spread, mean.shape
+
+    def at(self, V: Floats) -> WideFluxesInPotential:
+        """Return the fluxes in a potential; V (cells,) is the potential divided by D."""
+        exponent = V[self.cells] - (self._mean @ V)[self._faces]
+        largest = np.maximum.reduceat(np.abs(exponent), self.starts[:-1])
+        if self.spread is not None:
+            largest = np.maximum.reduceat(largest[self.spread.indices], self.spread.indptr[:-1])
+        share = np.clip((Q_NONE - largest) / (Q_NONE - Q_FULL), 0.0, 1.0)
+        return WideFluxesInPotential(self, self._weights * np.exp(np.clip(exponent, -Q_NONE, Q_NONE)), share)
+
+
+@dataclass(frozen=True, eq=False)
+class WideFluxesInPotential:
+    """Fluxes by several cells in one potential, linear in the density.
+
+    fluxes         the fluxes in any potential
+    coefficients   of the density in each summand
+    share          (faces,) weight of the fluxes from 0 to 1: 1 where V differs from its value at the face by at most
+                   Q_FULL in all cells of the flux, and 0 where a difference exceeds Q_NONE. Two-point fluxes have the
+                   remaining weight.
+    """
+
+    fluxes: WideFluxes
+    coefficients: Floats
+    share: Floats
+
+    def of(self, values: Floats) -> Floats:
+        """Return the fluxes (faces,) of the density ``values`` (cells,)."""
+        fluxes = self.fluxes
+        found = np.add.reduceat(self.coefficients * values[fluxes.cells], fluxes.starts[:-1])
+        return np.asarray(found if fluxes.spread is None else fluxes.spread @ found)
+
+    def matrix(self) -> Any:
+        """Return the sparse matrix (faces, cells) that maps a density to the fluxes."""
         from scipy.sparse import csr_matrix
 
-        order = np.argsort(faces, kind="stable")
-        self._faces, self._cells, self._weights = faces[order], cells[order], weights[order]
-        starts = np.append(0, np.cumsum(np.bincount(faces, minlength=mean.shape[0])))
-        self._at_points = csr_matrix((self._weights, self._cells, starts), mean.shape)
-        self._mean, self._spread, self._starts = mean, spread, starts[:-1]
-
-    def at(self, V: Floats) -> tuple[Any, Floats]:
-        """Return the fluxes in a potential as a sparse matrix (faces, cells), and their weight (faces,) from 0 to 1.
-
-        V is the potential divided by D (cells,). The weight is 1 where V differs from its value at the face by at most
-        Q_FULL in all cells of the flux, and 0 where a difference exceeds Q_NONE. Two-point fluxes have the remaining
-        weight.
-        """
-        exponent = V[self._cells] - (self._mean @ V)[self._faces]
-        largest = np.maximum.reduceat(np.abs(exponent), self._starts)
-        matrix = self._at_points.copy()
-        matrix.data[:] = self._weights * np.exp(np.clip(exponent, -Q_NONE, Q_NONE))
-        if self._spread is not None:
-            largest = np.maximum.reduceat(largest[self._spread.indices], self._spread.indptr[:-1])
-            matrix = self._spread @ matrix
-        return matrix, np.asarray(np.clip((Q_NONE - largest) / (Q_NONE - Q_FULL), 0.0, 1.0))
+        fluxes = self.fluxes
+        found = csr_matrix((self.coefficients, fluxes.cells, fluxes.starts), fluxes.shape)
+        return found if fluxes.spread is None else fluxes.spread @ found
 
 
 class GibbsFluxes:
@@ -95,7 +115,7 @@ class FluxesInPotential:
     first, second   (faces,) cells of each inner face
     into            (cells, faces) sparse: maps fluxes to the gain of each cell
     ahead, back     (faces,) coefficients of the two-point fluxes ahead · u_first − back · u_second
-    wide            matrix (faces, cells) of the wide fluxes, and their weight (faces,); None without wide fluxes
+    wide            wide fluxes; None without them
     fastest         1 / the largest explicit step that keeps u ≥ 0: the largest outflow rate of a cell by two-point
                     fluxes, times 4/3 if there are wide fluxes
     """
@@ -105,7 +125,7 @@ class FluxesInPotential:
     into: Any
     ahead: Floats
     back: Floats
-    wide: tuple[Any, Floats] | None
+    wide: WideFluxesInPotential | None
     fastest: float
 
     def gain(self, values: Floats, monotone: bool = False) -> Floats:
@@ -115,8 +135,7 @@ class FluxesInPotential:
         """
         flux = self.ahead * values[self.first] - self.back * values[self.second]
         if self.wide is not None and not monotone:
-            matrix, share = self.wide
-            flux += share * (matrix @ values - flux)
+            flux += self.wide.share * (self.wide.of(values) - flux)
         return np.asarray(self.into @ flux)
 
     def matrix(self, monotone: bool = False) -> Any:
@@ -130,8 +149,7 @@ class FluxesInPotential:
         entries = np.append(self.ahead, -self.back), (np.tile(every, 2), np.append(self.first, self.second))
         flux = csr_matrix(entries, shape)
         if self.wide is not None and not monotone:
-            matrix, share = self.wide
-            flux = diags(1.0 - share) @ flux + diags(share) @ matrix
+            flux = diags(1.0 - self.wide.share) @ flux + diags(self.wide.share) @ self.wide.matrix()
         return self.into @ flux
 
 
