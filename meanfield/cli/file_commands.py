@@ -20,7 +20,7 @@ def info(options: argparse.Namespace) -> int:
 
     if not options.json and (text := described(options.file)) is not None:
         if options.verify:
-            raise FileError(f"{options.file}: expected the file of a run or a sweep with --verify")
+            raise FileError(f"{options.file}: --verify expects the file of a run, or the index of a sweep")
         print(text)
         return 0
     from meanfield.analysis.info import describe, format_text

@@ -118,8 +118,8 @@ experiment_options = (
     option(
         "--vary",
         "KEY=VALUE,...",
-        "axis of the grid of stabilizers, such as training.rate=0.001,0.01; repeatable (default: residual, layer norm,"
-        " layers and rate)",
+        "for the experiment stabilizers: axis of its grid, such as training.rate=0.001,0.01; repeatable (default:"
+        " residual, layer norm, layers and rate)",
         action="append",
         default=[],
     ),

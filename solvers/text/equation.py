@@ -40,8 +40,9 @@ def from_text(
 ) -> Equation:
     """Return an equation that is written as text, such as "dt(u) = laplace(u) + u - u**3".
 
-    Summands that are linear in their own field, with operators and constant coefficients, form a stiff term, solved
-    implicitly; all others are explicit. Derivatives are finite volumes of second order.
+    Summands that are linear in their own field, with operators and constant coefficients, form a stiff term, by default
+    solved implicitly; all others are explicit, and so are wave equations (method "symplectic"). Derivatives are finite
+    volumes of second order.
 
     Parameters
     ----------

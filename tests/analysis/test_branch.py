@@ -69,7 +69,7 @@ def test_a_faster_clock_and_another_radius_scale_the_noise():
 
 
 def test_a_branch_over_beta_is_in_units_of_the_case():
-    """With Q = 2I on a sphere of radius 1.5, β counts 2 · 1.5² times: at its critical value κ is the critical noise."""
+    """β counts 2 · 1.5² times with Q = 2I on a sphere of radius 1.5: at its critical value κ is the critical noise."""
     case = load("noise_below", ["attention.query=[[2,0],[0,2]]", "stabilizers.scale=1.5"])
     critical = branch_of(case, over="beta").critical
     at_critical = mf.stability(case.replace({"attention.beta": critical}))

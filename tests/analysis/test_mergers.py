@@ -368,6 +368,6 @@ def test_no_energy_step_where_matrices_are_no_identities(tmp_path):
     ],
 )
 def test_the_staircase_is_defined_where_all_tokens_attend_to_each_other_as_unit_vectors(change, is_defined):
-    """Under a causal mask the energy counts each pair once, and without layer norm it grows with the lengths."""
+    """The energy counts each pair once under a causal mask, and grows with the lengths without layer norm."""
     found = staircase(run_in_memory(load_case("tokens_pair", {"time.end": 0.1, "output.samples": 2} | change)))
     assert (found is not None) == is_defined
