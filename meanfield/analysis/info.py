@@ -289,8 +289,8 @@ def _size(size: int) -> str:
 def _mass_drift(run: Run) -> float | None:
     """Return the largest departure of the total mass of a run from its first value.
 
-    The masses are the recorded ones, or without them the mass of the last snapshot. The result is None for tokens, for
-    fields of a PDE, and before the first snapshot.
+    The masses are the recorded ones, or without them those of the first and the last snapshot. The result is None for
+    tokens, for fields of a PDE, and if neither masses nor snapshots are recorded.
     """
     if run.is_solution or kind_of(run.manifold).has_tokens:  # fields of a PDE need not conserve mass
         return None

@@ -12,9 +12,9 @@ from meanfield.domains.table import DOMAINS
 from meanfield.model.linear_stability import (
     continuous_up_to,
     critical_noise,
+    degrees_to_search,
     expected_clusters_from_tokens,
     growth_rates,
-    most_degrees,
     transition_coefficient,
 )
 from meanfield.model.metastability import equally_spaced_rates, lifetimes
@@ -28,10 +28,10 @@ _COLUMNS = "clusters   fastest rate    lifetime     unstable rates"
 
 
 def refusal_of_theory(case: Case) -> CaseError | None:
-    """Return the error that says why linear theory does not apply to a case, or None where it applies.
+    """Return an error with the reason why linear theory does not apply to a case, or None where it applies.
 
-    The theory is that of small perturbations of the uniform density. It holds for kernels e^{β⟨x,y⟩} and layer norm
-    post.
+    The theory is that of small perturbations of the uniform density by one head with scalar matrices, the kernel
+    e^{β⟨x,y⟩}, layer norm post and noise, in continuous time.
     """
     attention = case.attention
     if "linear stability" not in case.domain.features:
@@ -89,7 +89,7 @@ def breaking_times_of(case: Case, tokens: int) -> Floats:
     Linear theory must apply to the case. Raises CaseError where no mode grows.
     """
     d = case.domain.d
-    l = np.arange(1, most_degrees(case.beta_on_unit_sphere))
+    l = np.arange(1, degrees_to_search(case.beta_on_unit_sphere))
     rates = rates_of(case, l)
     growing = rates > 0
     if not growing.any():
@@ -119,7 +119,7 @@ def report(case: Case) -> str:
         raise refused
     attention, noise, dimension = case.attention, case.stabilizers.noise, case.domain.d
     beta, value = case.beta_on_unit_sphere, attention.value_scale
-    l = np.arange(1, most_degrees(beta))
+    l = np.arange(1, degrees_to_search(beta))
     rates = rates_of(case, l)
     fastest = int(l[rates.argmax()])
     shown = l[: max(8, fastest + 3)]

@@ -63,7 +63,7 @@ def common_patches(a: PointMeasure, b: PointMeasure, supports: int = SUPPORTS) -
     """Return two measures with their points gathered in at most ``supports`` patches common to both.
 
     In each patch a measure keeps its own mass and centroid. The measures are returned unchanged in one dimension, and
-    where both have few points.
+    where both have few points; points without mass are removed if that suffices.
     """
     if a.is_line or a.space == "S1" or max(len(a.masses), len(b.masses)) <= supports:
         return a, b
@@ -122,7 +122,8 @@ def distance_l1(a: Run, k: int, b: Run, j: int) -> float | None:
     """Return the L¹ distance ∫|ρ_a − ρ_b|, from 0 to 2, between snapshot k of run a and snapshot j of run b.
 
     On two meshes the mass on the finer mesh is moved to the coarser, cell by cell, in proportion to the common length
-    or area. The result is None for tokens, on different manifolds, and on two meshes with a free radius.
+    or area. The result is None for tokens, on different manifolds, and for two meshes of a space with directions and
+    radii.
     """
     kind = kind_of(a.manifold)
     if a.manifold != b.manifold or kind.has_tokens:
@@ -146,7 +147,7 @@ def _coarsen_masses(fine: Run, masses: Floats, coarse: Run) -> Floats:
 
 
 def _curve(measure: PointMeasure, places: Floats) -> Curve:
-    """Return the cumulative distribution of a measure along a line, given the place of each point."""
+    """Return the cumulative distribution of a measure along a line, given the position of each point."""
     return cumulative_curve(places, measure.extents, measure.masses)
 
 

@@ -105,7 +105,7 @@ def _digest_of(function: Callable[..., Any]) -> str:
 
 
 def _source(name: str) -> Source:
-    """Return the absolute path and the text of a file of components; an entry point has no text."""
+    """Return the absolute path and the text of a file of components, or the name of an entry point and no text."""
     if not name.endswith(".py"):
         return name, ""
     try:
@@ -127,7 +127,7 @@ def _module(path: str, text: str) -> ModuleType:
 
 
 def _entry_point(name: str) -> dict[str, Any]:
-    """Return the components of an installed package by name."""
+    """Return the component to which an entry point refers, or the attributes of the module, by name."""
     points = entry_points(group=GROUP)
     if name not in points.names:
         known = ", ".join(sorted(points.names)) or "no installed package has any"
@@ -137,7 +137,11 @@ def _entry_point(name: str) -> dict[str, Any]:
 
 
 def _content(name: str, made: Sequence[Component]) -> str:
-    """Return the content of an entry point for a digest: version of the package, and texts of its files."""
+    """Return the text whose digest identifies the content of the entry point ``name``.
+
+    The text contains the object reference, the version of the package, and the files that define the components
+    ``made``.
+    """
     point = entry_points(group=GROUP)[name]
     version = f"{point.dist.name} {point.dist.version}" if point.dist else ""
     files = sorted({Path(one.function.__code__.co_filename) for one in made})

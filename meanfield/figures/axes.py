@@ -60,8 +60,9 @@ def inches_up(ax: Axes) -> float:
 
 
 def label_decades(axis: Axis, low: float, high: float) -> None:
-    """Set ticks of a logarithmic axis from ``low`` to ``high``: decades, and multiples by 2 and 5 for up to two
-    decades.
+    """Set the tick labels of a logarithmic axis from ``low`` to ``high``: decades, and their multiples by 2 and 5.
+
+    The multiples are labeled on axes of less than two decades, if there is room.
     """
     plain, few = low >= PLAIN[0] and high < PLAIN[1], high < 100 * low
 
@@ -125,9 +126,9 @@ def set_time(ax: Axes, label: str, limits: tuple[float, float], *, log: bool) ->
 
 
 def draw_change(ax: Axes, time: Floats, values: Floats, name: str, **line: Any) -> bool:
-    """Draw a curve over time, or its gain since the start if the relative change is below SMALL_CHANGE.
+    """Draw a curve over time, or its change since the start if this is small; return whether the change is drawn.
 
-    Return whether the gain is drawn.
+    A change is small if the range of the values is below SMALL_CHANGE of the largest modulus.
     """
     values = np.where(np.isfinite(values), values, np.nan)
     change, size = float(np.nanmax(values) - np.nanmin(values)), float(np.nanmax(np.abs(values)))
@@ -135,7 +136,7 @@ def draw_change(ax: Axes, time: Floats, values: Floats, name: str, **line: Any) 
     if small:
         # The axis spans at least 1e-12 of the quantity, so that rounding looks flat.
         first = values[np.isfinite(values)][0]
-        values, name, size = values - first, f"gain in {name}", max(change, 1e-12 * size)
+        values, name, size = values - first, f"change of {name}", max(change, 1e-12 * size)
         lowest = min(float(np.nanmin(values)), 0.0)
         ax.set_ylim(lowest - 0.05 * size, lowest + 1.05 * size)
     ax.plot(time, values, lw=1.4, **line)
@@ -160,7 +161,7 @@ def annotate(ax: Axes, text: str, height: float = 0.5) -> None:
 def set_decades(ax: Axes, values: Floats, floor: float = 0.0, decades: float = 20.0) -> None:
     """Set a log axis that spans the positive ``values`` with a margin, at most ``decades`` and not below ``floor``.
 
-    If there are none, the panel is marked as zero at all times.
+    A panel without positive values is marked as zero at all times.
     """
     shown = values[(values > 0) & np.isfinite(values)]
     if not len(shown):

@@ -100,7 +100,7 @@ def draw_mergers(axes: Axes, tracks: Tracks, *, circle: bool = False) -> list[La
 def heights_of(one: Track, row: int, circle: bool) -> Floats:
     """Return the vertical position of a cluster in the merger tree at each of its samples (samples,).
 
-    It is the angle on the circle, else the ``row``.
+    The position is the angle of the center on the circle, elsewhere ``row``.
     """
     if circle:
         return np.asarray(np.arctan2(one.centers[:, 1], one.centers[:, 0]))

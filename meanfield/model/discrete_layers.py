@@ -76,7 +76,7 @@ class LayerMap:
         return self.step if self.residual else 1.0
 
     def __call__(self, time: float, density: Floats) -> Floats:
-        """Return the density (cells) after a layer at ``time`` that begins with ``density`` (cells).
+        """Return the density (cells,) after a layer at ``time`` that begins with ``density`` (cells,).
 
         Raises FloatingPointError where the layer is not finite.
         """
@@ -113,8 +113,8 @@ class LayerIntegrator:
     """Integrator that advances a state by one layer a step, from one multiple of ``layer.duration`` to the next.
 
     ``state.steps`` counts layers. A target time does not shorten a layer. Where the end of a layer is within ROUNDING
-    of the target, the time is set to the target, so that the times of output agree exactly. Raises NonFinite with the
-    state after the last finite layer.
+    durations of the target, the time is set to the target, so that the times of output agree exactly. Raises NonFinite
+    with the state after the last finite layer.
     """
 
     def __init__(self, layer: Layer, to_device: Callable[[Floats], Floats] = lambda values: values) -> None:

@@ -34,7 +34,7 @@ class HeadSums(Protocol):
     log_bound   logarithm of the largest value of the kernel, |β|‖QᵀK‖ for e^{β⟨Qx,Ky⟩}
     uniform     mean ∫ k dy / |S| · e^{−log_bound} of the kernel over the circle or sphere S, where it is the same for
                 all x; else of an equally steep zonal kernel
-    gradient    (degrees) multipliers of the function G with ∇G(⟨x,y⟩) = k Pₓ y, times e^{−log_bound}
+    gradient    (degrees,) multipliers of the function G with ∇G(⟨x,y⟩) = k Pₓ y, times e^{−log_bound}
     """
 
     log_bound: float
@@ -42,10 +42,10 @@ class HeadSums(Protocol):
     gradient: Floats
 
     def apply(self, density: Floats, active: Floats | None = None, empty: Empty = "bounded") -> Sums:
-        """Return the kernel sums of a density ρ (cells): s, Z e^{−s} (cells,) and N e^{−s} (cells, d).
+        """Return the kernel sums of a density ρ (cells,): s, Z e^{−s} (cells,) and N e^{−s} (cells, d).
 
         Z = ∫ k ρ dy and N = ∫ y k ρ dy, and s is a common logarithmic scale, a number or (cells,). The sums are valid
-        where there is mass, or where ``active``, another density (cells), is positive. In other cells ``empty`` sets
+        where there is mass, or where ``active``, another density (cells,), is positive. In other cells ``empty`` sets
         the values, see :data:`solvers.transforms.lost_sums.Empty`.
         """
         ...
@@ -124,16 +124,16 @@ class ZonalSums:
         return isinstance(self.operator, SphereZonal)
 
     def apply_along_rings(self, density: Floats) -> tuple[float, Floats, Floats]:
-        """Return the kernel sums s, Z e^{−s} (cells,) and N e^{−s} (cells, 2) of a density ρ (cells) on the sphere.
+        """Return the kernel sums s, Z e^{−s} (cells,) and N e^{−s} (cells, 2) of a density ρ (cells,) on the sphere.
 
-        Z = ∫ k ρ dy and N = ∫ y k ρ dy. N is given by its components along east and north, without the part along x.
+        Z = ∫ k ρ dy and N = ∫ y k ρ dy. N is given by its components along east and north, without the one along x.
         """
         assert isinstance(self.operator, SphereZonal)
         normalizer, components = self.operator.along_rings(density, self._uniform_part(density))
         return self.log_bound, normalizer, components.T
 
     def _uniform_part(self, density: Floats) -> Floats:
-        """Return the uniform part () of a density (cells), the part whose kernel sums are added in closed form."""
+        """Return the uniform part () of a density (cells,), the part whose kernel sums are added in closed form."""
         mesh, mass = self.mesh, mass_of(self.mesh, density)
         uniform: Floats = mesh.backend.uniform_part(density, mesh.volumes, mass, mesh.volume)
         return uniform
@@ -234,7 +234,8 @@ class BilinearSums:
 def head_sums(mesh: Mesh, beta: float, head: Head, kernel: Kernel, include_radial: bool) -> HeadSums:
     """Return the operator that sums the kernel of a head over densities on a circle or sphere.
 
-    ``include_radial`` selects whether the sums ∫ y k ρ dy include their part along x. Raises as :func:`check_sums`.
+    ``include_radial`` selects whether the sums ∫ y k ρ dy include their component along x. Raises as
+    :func:`check_sums`.
     """
     d = mesh.ambient_dimension
     check_sums(d, beta, head, kernel)

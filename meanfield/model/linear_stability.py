@@ -26,11 +26,11 @@ from solvers.terms.term import Step
 
 
 def linear_rates(dimension: int, response: Floats, noise: float = 0.0) -> Floats:
-    """Return the growth rates λ_l = l(l+d−2)(c_l − κ) (degrees), per unit time, about the uniform density ρ̄.
+    """Return the growth rates λ_l = l(l+d−2)(c_l − κ) (degrees,), per unit time, about the uniform density ρ̄.
 
     λ_l is the rate of a perturbation of degree l.
 
-    response   (degrees) c_l: the velocity of tokens is, to first order, the gradient of Σ_l c_l ρ_l/ρ̄, where ρ_l is
+    response   (degrees,) c_l: the velocity of tokens is, to first order, the gradient of Σ_l c_l ρ_l/ρ̄, where ρ_l is
                the part of degree l of the density
     noise      coefficient κ of the diffusion κΔρ
     """
@@ -70,11 +70,11 @@ def growth_rates(
 
 
 def critical_noise(dimension: int, beta: float, normalization: str = "softmax", value: float = 1.0) -> float:
-    """Return the noise κ below which the uniform density is unstable.
+    """Return the noise κ below which the uniform density is unstable, for values V = vI with v = ``value``.
 
     κ is the maximum over the degrees l of λ_l/(l(l+d−2)), with the growth rates λ_l without noise, and at least 0.
     """
-    l = np.arange(1, most_degrees(beta))
+    l = np.arange(1, degrees_to_search(beta))
     rates = growth_rates(dimension, beta, l, normalization, value=value)
     return max(float((rates / (l * (l + dimension - 2))).max()), 0.0)
 
@@ -120,13 +120,13 @@ def expected_clusters_from_tokens(beta: float) -> float:
     """
     from scipy import special
 
-    k = np.arange(1, most_degrees(beta))
+    k = np.arange(1, degrees_to_search(beta))
     bessel = (special.ive(k, abs(beta)) / special.ive(1, abs(beta))) ** 2 if beta else k == 1  # the limit β → 0 is 1
     return float(np.sqrt((k**4 * bessel).sum() / (k**2 * bessel).sum()))
 
 
-def most_degrees(beta: float) -> int:
-    """Return a number of degrees of modes well above √(2β), around which the fastest growing mode lies."""
+def degrees_to_search(beta: float) -> int:
+    """Return the number of degrees to search for the fastest growing mode, well above its degree of about √(2|β|)."""
     return int(4 * np.sqrt(2 * abs(beta))) + 12
 
 
@@ -136,8 +136,10 @@ IfNear = Callable[[Floats, float], Step]
 
 
 class HasRates(Protocol):
-    """Attention with the fastest growth or decay ``rate`` of a mode about the uniform density, of degree
-    ``rate_degree``.
+    """Attention with known linear theory about the uniform density.
+
+    rate          largest growth or decay rate |λ_l| of a mode, without noise
+    rate_degree   degree l of this mode
     """
 
     rate: float
@@ -163,7 +165,7 @@ class LinearRegime:
     attention   supplies the fastest linear growth or decay rate, and its degree
     noise       κ ≥ 0
     dimension   d of the space around the sphere
-    if_near     values, step → the step if the density is near the uniform one, else ∞
+    if_near     function (values, step) that returns the step if the density is near the uniform one, else ∞
     """
 
     def __init__(self, attention: HasRates, noise: float, dimension: int, if_near: IfNear) -> None:
@@ -177,7 +179,7 @@ class LinearRegime:
 
 
 class BelowTwiceTheMean:
-    """Condition that no cell of a density (cells) reaches twice the mean density, MAX_DENSITY = 2.
+    """Condition that no cell of a density (cells,) reaches twice the mean density, MAX_DENSITY = 2.
 
     mesh   the mesh of the density
     """

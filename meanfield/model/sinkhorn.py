@@ -155,7 +155,7 @@ def balance_kernel(
 
 
 def _check_range(logs: Floats, occupied: np.ndarray) -> None:
-    """Raise Unbalanced where the scalings of the Sinkhorn iteration range over more than e^650 among occupied points.
+    """Raise Unbalanced if the ratio of two scalings of the Sinkhorn iteration at occupied points exceeds e^650.
 
     The smallest scaling would underflow to zero.
     """
@@ -166,5 +166,5 @@ def _check_range(logs: Floats, occupied: np.ndarray) -> None:
 
 
 def _log(sums: Floats) -> Floats:
-    """Return the logarithms of sums ≥ 0, bounded below by the logarithm of the least positive number."""
+    """Return the logarithms of sums ≥ 0, bounded below by the logarithm of the least positive normal number."""
     return np.log(np.maximum(sums, np.finfo(sums.dtype).tiny))

@@ -288,7 +288,7 @@ class Run:
         name : str
             Name of the dataset.
         kinds : str, optional
-            Accepted kinds of values in NumPy's letters; with S for texts.
+            Accepted kinds of dtype, in NumPy's letters: "fiu" for real numbers, "S" for texts.
 
         Returns
         -------
@@ -393,7 +393,7 @@ class Run:
         Raises
         ------
         FileError
-            If a dataset has no units, or an unnamed dimension.
+            If a dataset has no units, or dimensions without names or with equal ones.
         """
         with self.opened() as file:
             names = dict.fromkeys([*own_datasets(file), "diagnostics/time", *rows_of(file)])

@@ -49,7 +49,10 @@ class Dual:
         return self._locate_on_circle(points) if self.closed else self._locate_on_interval(points)
 
     def interpolate(self, values: Floats, points: Floats) -> Floats:
-        """Interpolate cell values (cells, components) to points (n, d) with second order; return (n, components)."""
+        """Interpolate cell values (cells, components) to points (n, d), and return (n, components).
+
+        The order is 2. Between a wall and the center of the adjacent cell, where the interpolant is constant, it is 1.
+        """
         cells, weights = self.locate(points)
         result: Floats = self._xp.einsum("nk,nkc->nc", weights, values[cells])
         return result

@@ -42,9 +42,10 @@ class ShiftedSolver:
 
     @property
     def is_exact(self) -> bool:
-        """Return whether x is exact to rounding; on other meshes x is b over the diagonal, a preconditioner.
+        """Return whether the solution x is exact to rounding.
 
-        The others are large meshes of three dimensions without a diagonalization.
+        On large meshes of three dimensions without a diagonalization, x is b over the diagonal of 1 − dt M: a
+        preconditioner.
         """
         return self._mesh.dimension < 3 or self._mesh.cells <= MAX_SPARSE_3D or self.is_diagonalized
 
@@ -57,7 +58,7 @@ class ShiftedSolver:
         return np.asarray(self._cached(rounded)(right))
 
     def _factorize(self, step: float) -> Any:
-        """Return the solver of (1 − step·matrix) x = right; by the diagonal alone unless the solver is exact."""
+        """Return the function right → x with (1 − step M) x = right; by the diagonal alone unless ``is_exact``."""
         from scipy.sparse import identity
 
         shifted = identity(self._matrix.shape[0], format="csc") - step * self._matrix
@@ -136,8 +137,8 @@ class Axes:
 
     Each M_c = W^{−1/2} Q Λ Qᵀ W^{1/2} is diagonalized once (fast diagonalization: Lynch, Rice, Thomas 1964).
 
-    factors   the matrices M_c, symmetric for the weights
-    weights   the diagonals W of each axis
+    factors   the matrices M_c, symmetric in the inner products with the weights W
+    weights   the diagonal of W for each axis
 
     values    eigenvalues of M, along the axes
     """
@@ -205,9 +206,9 @@ def _apply_along_axes(matrices: list[Floats], values: Floats) -> Floats:
 
 
 def modes_of(mesh: Mesh, matrices: Sequence[Any], number: npt.DTypeLike) -> Waves | Axes | None:
-    """Return the common eigenvectors of the matrices of fields of a type of numbers; None where there are none.
+    """Return the common eigenvectors of ``matrices``, one for each field of the dtype ``number``; None if not found.
 
-    Matrices of several fields are diagonalized by waves unless all are the same object.
+    Waves are tried first. Eigenvectors along the axes are tried if all matrices are the same object.
     """
     is_one = all(matrix is matrices[0] for matrix in matrices)
     number = np.result_type(number, *(matrix.dtype for matrix in matrices))
@@ -239,8 +240,9 @@ def _strides(shape: tuple[int, ...]) -> NDArray[np.intp]:
 def axes_of(mesh: Mesh, matrix: Any) -> Axes | None:
     """Return the diagonalization of M = ``matrix`` along the axes of a mesh with several axes.
 
-    The result is None if an axis is too long, or if M is no sum of matrices of the axes, symmetric for the cell widths.
-    A complex matrix of an axis must be a·D + e·1 with a real matrix D and complex numbers a and e.
+    The result is None if an axis has more than MAX_AXIS cells, or unless M is a Kronecker sum of one matrix for each
+    axis, symmetric in the inner product weighted with the cell widths. A complex matrix of an axis must be a·D + e·1
+    with a real matrix D and complex numbers a and e.
     """
     from scipy.sparse import csr_matrix, identity, kron
 

@@ -103,11 +103,12 @@ _KERNELS = {
 
 
 class TensorOperator:
-    """Diffusion div(D∇u) as a sparse matrix, for a positive symmetric tensor D (d, d) or (cells, d, d), or for numbers.
+    """Diffusion div(D∇u) as a sparse matrix, for a positive symmetric tensor D or a scalar D.
 
-    The part of D n along the line between two centers is multiplied by the difference quotient, the rest by the mean of
-    both cells' least-squares gradients: second order on any mesh, not monotone where D is strongly anisotropic. For a
-    number D on rings of latitude, fluxes are those of fitted cubics (:mod:`solvers.mesh.ring_gradients`).
+    A tensor is (d, d), or (cells, d, d) for one in each cell; a scalar is a number, or D ≥ 0 (cells,). The part of D n
+    along the line between two centers is multiplied by the difference quotient, the rest by the mean of both cells'
+    least-squares gradients: second order on any mesh, not monotone where D is strongly anisotropic. For a number D on
+    rings of latitude, fluxes are those of fitted cubics (:mod:`solvers.mesh.ring_gradients`).
     """
 
     def __init__(self, mesh: Mesh, D: float | Floats, parts: tuple[Part, ...] = ()) -> None:
@@ -194,7 +195,7 @@ def _lines_matrix(mesh: Mesh, conductances: Floats, opposite: Integers) -> Any:
 
 
 def _without(matrix: Any, mesh: Mesh, decay: Floats | None) -> Any:
-    """Return a sparse matrix less the diagonal matrix of the rates ``decay``, if given."""
+    """Return a sparse matrix minus the diagonal matrix of the rates ``decay`` (cells,), if given."""
     from scipy.sparse import diags
 
     return matrix if decay is None else matrix - diags(mesh.backend.to_host(decay))

@@ -53,7 +53,7 @@ class Operators:
 
     @cached_property
     def laplacians(self) -> dict[str, Affine]:
-        """Return Δu of each field with conditions on the boundary, by name."""
+        """Return Δu = M u + s(t) of each field with conditions on the boundary, as pairs (M, s) by name."""
         return {
             field: (Diffusion(self.mesh, 1.0, boundaries=given).jacobian(1)[0], _RateOfData(self.mesh, given))
             for field, given in self.boundaries.items()
@@ -61,7 +61,7 @@ class Operators:
 
     @cached_property
     def inflows(self) -> dict[str, Affine]:
-        """Return the part of Δu by fluxes through the boundary of each field with conditions, by name."""
+        """Return the part M u + s(t) of Δu by fluxes through the boundary, as pairs (M, s) by name of the field."""
         return {
             field: (self._two_point(given).jacobian(1)[0] - self.two_point_laplacian, _RateOfData(self.mesh, given))
             for field, given in self.boundaries.items()
@@ -85,14 +85,15 @@ class Operators:
 
     @cached_property
     def gradients(self) -> dict[str, list[Affine]]:
-        """Return the components of ∇u of each field with conditions on the boundary, by name."""
+        """Return the components M u + s(t) of ∇u for fields with conditions on the boundary: pairs (M, s) by name."""
         return {field: self._gradient(given) for field, given in self.boundaries.items()}
 
     def _gradient(self, boundaries: Boundaries) -> list[Affine]:
-        """Return the components of ∇u by least squares over neighbors and over images beyond the boundary.
+        """Return ∂u/∂x for each coordinate x as a pair (M, s), ∂u/∂x = M u + s(t), by least squares.
 
-        The image of cell i across a boundary face has the distance 2h, and the value u_i + 2h ∂ₙu, where h is the
-        distance of the cell center from the face and ∂ₙu follows from a u + b ∂ₙu = g: 0 at a wall and at outflow.
+        The squares are summed over the neighbors of a cell and over its images beyond the boundary. The image of cell i
+        across a boundary face has the distance 2h, and the value u_i + 2h ∂ₙu, where h is the distance of the cell
+        center from the face and ∂ₙu follows from a u + b ∂ₙu = g: 0 at a wall and at outflow.
         """
         from scipy.sparse import coo_array
 
@@ -125,9 +126,10 @@ class Operators:
 
     @cached_property
     def divergence(self) -> list[Any]:
-        """Return the matrices of the components of div: means of both cells at each face, nothing through the boundary.
+        """Return the matrices (cells, cells) of the terms of div, one for each component of a vector field.
 
-        Constant vectors have the divergence 0 in cells away from the boundary.
+        Fluxes are the means of both cells at each face, and 0 through the boundary. Constant vectors have the
+        divergence 0 in cells away from the boundary.
         """
         from scipy.sparse import coo_array
 
@@ -145,7 +147,7 @@ class Operators:
 
 
 def _robin(part: Part) -> tuple[complex, float]:
-    """Return the numbers a, b of a condition a u + b ∂ₙu = g."""
+    """Return the numbers a, b of the condition a u + b ∂ₙu = g on a part of the boundary."""
     if isinstance(part.condition, Robin):
         return part.condition.a, part.condition.b
     return (1.0, 0.0) if isinstance(part.condition, Value) else (0.0, 1.0)
@@ -169,13 +171,13 @@ class _RateOfData:
 
     @cached_property
     def _parts(self) -> tuple[Part, ...]:
-        """Return the parts of the boundary with conditions other than walls."""
+        """Return the parts of the boundary with conditions, other than walls and periodic ones."""
         return boundary_parts(self.mesh, self.boundaries, CONDITIONS, COMPLEX)
 
 
 @dataclass(frozen=True, eq=False)
 class _Data:
-    """Sums (cells,) of the data of parts of the boundary with weights (faces of the part,)."""
+    """Sums (cells,) of the data of ``parts``, pairs of a part of the boundary and weights of its faces (faces,)."""
 
     mesh: Mesh
     parts: tuple[tuple[Part, Floats], ...]

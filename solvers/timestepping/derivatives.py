@@ -92,8 +92,8 @@ def _all_columns(product: Vector, values: Floats) -> csr_matrix:
 def _local_columns(product: Vector, mesh: Mesh, reach: int, values: Floats) -> csr_matrix | None:
     """Return the matrix of a product v → J v in which cells at most ``reach`` faces apart depend on each other.
 
-    Each product serves a group of cells with disjoint surroundings. None is returned if a row outside all surroundings
-    of a group is not zero, and if groups save less than half of the products.
+    Each product gives the columns of a group of cells with disjoint neighborhoods. None is returned if a product is not
+    zero outside the neighborhoods of its group, or if there are more than half as many groups as cells.
     """
     from scipy.sparse import csr_matrix
 

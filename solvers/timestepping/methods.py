@@ -90,7 +90,7 @@ def integrator_of(equation: Equation, method: str | Make, rtol: float, atol: flo
 
 
 def _split(name: str, equation: Equation, rtol: float, atol: float, cfl: float | None) -> Integrator:
-    """Return the integrator by Strang splitting for densities."""
+    """Return the integrator by Strang splitting for densities, with the explicit method ``name``."""
     return SplitIntegrator(equation, name, cfl or 0.5, None if math.isinf(rtol) else rtol, atol)
 
 
@@ -107,7 +107,10 @@ def make_implicit(equation: Equation, rtol: float, atol: float, cfl: float | Non
 def _stable(
     kind: Callable[..., Integrator], default: float, equation: Equation, rtol: float, atol: float, cfl: float | None
 ) -> Integrator:
-    """Return the integrator of a class whose steps are also bounded by stability, with the class's default of cfl."""
+    """Return an integrator of the class ``kind``, whose steps are bounded by error and stability.
+
+    ``default`` replaces a cfl of None.
+    """
     return kind(equation, rtol, atol, cfl or default)
 
 
@@ -155,4 +158,4 @@ METHODS: dict[str, Make] = {
 """
 WITHOUT_TOLERANCE = ("ssp3", "euler", "ssprk2", "ssprk3")  # methods whose steps the cfl alone may limit
 WITHOUT_CFL = {"dop853", "implicit"}  # methods with steps independent of the stable step
-MAY_BECOME_IMPLICIT = {"dopri5", "ssp3", "ark4"}  # choices of "auto" that a run of a stiff equation gives up
+MAY_BECOME_IMPLICIT = {"dopri5", "ssp3", "ark4"}  # choices of "auto" that "implicit" replaces in a stiff run

@@ -30,11 +30,11 @@ if TYPE_CHECKING:
 class Interpolant:
     """Interpolation of a solution between two stored times, as accurate as the steps.
 
-    The field at time t is the result of a step of the method from the last step before t. Each such field costs one
-    step and no memory.
+    The field at time t is the result of one step of the method from the end of the last step before t. If
+    ``keeps_steps`` is false, the steps from the last stored time to t are repeated first.
 
     spacing       distance of times at which `LookAhead` evaluates rates of change
-    keeps_steps   whether all steps are stored; else steps are repeated from the last stored time before t
+    keeps_steps   whether the ends of all steps are stored
     changed       time from which on the method is implicit
     longest       longest step that a run with "auto" can use; 0 for a run whose method does not change
     The other attributes are arguments of `solve`.
@@ -152,7 +152,7 @@ class Solution:
         """Return u at one or several times between the first and the last stored time.
 
         Values between the times ``t`` are as accurate as those at ``t``. Each value costs a step of the method from the
-        previous step. A solution with given ``times`` repeats the steps from the stored time before.
+        end of the previous step. A solution with given ``times`` repeats the steps from the last stored time before.
 
         Parameters
         ----------

@@ -238,7 +238,8 @@ class _StoredTimes:
 class _EventDetector:
     """Detector of events, zeros of functions of time and state, in each step of a run.
 
-    make      returns an integrator for steps from a time, which locates events; observers use the one of the run
+    make      function of a time that returns a new integrator for steps from that time; it repeats a step to locate an
+              event, since observers interpolate with the integrator of the run
     time      time of the event; NaN before one has happened
     number    number of the event in the list; None before one has happened
     message   description of the event, for the user

@@ -133,12 +133,14 @@ class RingSums:
     def _functions(
         self, re: Floats, im: Floats, by_order: Floats, scales: Floats, places: Floats
     ) -> tuple[Floats, Floats]:
-        """Return the first function (..., cells) and the others (sets − 1, ..., cells) from their azimuthal modes.
+        """Return functions from their azimuthal modes: the first one (..., cells), and an array of all others.
+
+        The array is (sets − 1, ..., cells).
 
         re, im     (..., sets, degree + 1, rings) modes, one set for each function
         by_order   (sets,) whether to take ∂/∂φ of a function
         scales     (sets, rings) factor of each ring
-        places     (sets,) row of each function after the first one in the second result
+        places     (sets,) index of each function in the array; unused for the first function
         """
         cells, number, shape, sets = self.mesh.cells, self.mesh.volumes.dtype, re.shape[:-3], re.shape[-3]
         modes = (each.reshape(-1, *each.shape[-3:]) for each in (re, im))
@@ -155,8 +157,8 @@ class RingSums:
 def _stack_outputs(outputs: Outputs, places: list[int]) -> tuple[Floats, Floats, Floats]:
     """Return the outputs of a transform as arrays: flags (sets,), factors (sets, rings) and result rows (sets,).
 
-    An output is one function with its own set of azimuthal modes. The flag is whether to take ∂/∂φ of the function,
-    the factor (rings,) multiplies its modes, and ``places`` are the rows of the functions in the result.
+    An output is one function with its own set of azimuthal modes. The flag is whether to take ∂/∂φ of the function, the
+    factor (rings,) multiplies its modes, and ``places`` are the rows of the result, see :meth:`RingSums._functions`.
     """
     by_order, scales = zip(*outputs, strict=True)
     return np.array(by_order), np.stack(scales), np.array(places)

@@ -300,7 +300,7 @@ def test_every_heavy_peak_gets_its_mass_written() -> None:
 
 def test_a_small_change_is_shown_as_a_change() -> None:
     data = without(run_data(circle(16), LINEAR), "entropy")
-    for energy, first, label in [(1e4 + LINEAR, 0.0, "gain in $E$"), (1 + LINEAR, 1.0, "$E$")]:
+    for energy, first, label in [(1e4 + LINEAR, 0.0, "change of $E$"), (1 + LINEAR, 1.0, "$E$")]:
         changed = replace(data, diagnostics=data.diagnostics | {"energy": energy})
         figure = page(changed)
         ax = next(ax for ax in figure.findobj(matplotlib.axes.Axes) if ax.get_title() == "energy $E$")

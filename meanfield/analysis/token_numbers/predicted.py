@@ -14,7 +14,7 @@ from meanfield.analysis.token_numbers.zonal_limit import ZonalFlow
 from meanfield.case.case import Case
 from meanfield.domains.axisymmetric.section import Axisymmetric
 from meanfield.domains.common.from_run import mesh_of_run
-from meanfield.model.linear_stability import most_degrees
+from meanfield.model.linear_stability import degrees_to_search
 from meanfield.model.normalization import normalization_of
 from meanfield.running import run_in_memory
 from meanfield.sections.evolution import Output
@@ -42,10 +42,11 @@ def refusal_of_prediction(case: Case) -> str:
 
 
 def predicted_variance(case: Case, intervals: int, observables: Sequence[str]) -> Floats:
-    """Return the limits of n Var⟨φ, ρ_n⟩ (times, m) of observables at the ends of equal ``intervals`` of time.
+    """Return the limits n → ∞ of n Var⟨φ, ρ_n⟩ (intervals + 1, m) for observables φ of n tokens, over time.
 
-    The density is computed anew at the times of the Runge–Kutta stages, on at most CELLS cells or RINGS rings. The
-    result is exact in the limit of fine meshes where :func:`refusal_of_prediction` is empty.
+    The times are 0 and the end of each of equal ``intervals``. The density is computed anew at the times of the
+    Runge–Kutta stages, on at most CELLS cells or RINGS rings. If :func:`refusal_of_prediction` is empty, all errors are
+    those of the mesh and the time step.
     """
     domain = case.domain
     resolution = min(domain.resolution or 0, RINGS if domain.space == "S2" else CELLS)
@@ -105,7 +106,7 @@ def unit_vectors_at(centers: Floats) -> Floats:
 
 
 def fastest_rate(case: Case, density: Floats, uniform: Floats) -> float:
-    """Return the largest growth rate λ about the uniform density; NaN where linear theory does not apply.
+    """Return the largest growth rate λ > 0 about the uniform density; NaN if no mode grows or no theory applies.
 
     The theory applies to an initial ``density`` within NEAR_UNIFORM of the ``uniform`` one, given as masses (cells,).
     """
@@ -114,5 +115,5 @@ def fastest_rate(case: Case, density: Floats, uniform: Floats) -> float:
         deviation = float(np.sqrt(np.divide(squares, uniform, out=np.zeros_like(squares), where=squares > 0).sum()))
     if deviation > NEAR_UNIFORM or refusal_of_theory(case) is not None:
         return np.nan
-    rate = float(rates_of(case, np.arange(1, most_degrees(case.beta_on_unit_sphere))).max())
+    rate = float(rates_of(case, np.arange(1, degrees_to_search(case.beta_on_unit_sphere))).max())
     return rate if rate > 0 else np.nan

@@ -24,7 +24,7 @@ class Estimate(NamedTuple):
 
 
 def quantile_t(count: int) -> float:
-    """Return the factor of the standard error in an interval of Student's t with ``count`` − 1 degrees of freedom."""
+    """Return the factor of the standard error in the t-interval of confidence LEVEL for a mean of ``count`` values."""
     from scipy.special import stdtrit
 
     return float(stdtrit(count - 1, 0.5 + LEVEL / 2))
@@ -47,7 +47,7 @@ def variance_interval(variance: Floats, count: int) -> Floats:
 def exponent_of_means(n: NDArray[np.intp], values: Floats) -> Estimate:
     """Return the exponent p of means over seeds ∝ nᵖ, from values (sizes, seeds) > 0 for the numbers n (sizes,).
 
-    p is the slope of the regression of the logarithm of the means, whose relative errors are equal for all n.
+    p is the slope of the unweighted regression of the logarithm of the means, as for equal relative errors at all n.
     """
     return _jackknife(lambda some: slope(n, np.log(some.mean(axis=1))), values)
 
@@ -67,7 +67,7 @@ def slope(n: NDArray[np.intp], logarithms: Floats) -> float:
 
 
 def _jackknife(statistic: Callable[[Floats], float], values: Floats) -> Estimate:
-    """Return a statistic of values (sizes, seeds, ...), with an interval from its values without one seed at a time."""
+    """Return a statistic of values (sizes, seeds, ...), with an interval by the jackknife: omission of single seeds."""
     count = values.shape[1]
     without = np.array([statistic(np.delete(values, seed, axis=1)) for seed in range(count)])
     error = np.sqrt((count - 1) / count * ((without - without.mean()) ** 2).sum())

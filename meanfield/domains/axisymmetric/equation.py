@@ -11,7 +11,7 @@ from __future__ import annotations
 import numpy as np
 
 from meanfield.model.layer_norm import LayerNorm
-from meanfield.model.linear_stability import LinearRegime, growth_rates, most_degrees
+from meanfield.model.linear_stability import LinearRegime, degrees_to_search, growth_rates
 from meanfield.model.normalization import normalization_of
 from solvers.mesh.mesh import Floats, Mesh
 from solvers.terms.advection import Advection
@@ -40,8 +40,8 @@ class AxisymmetricAttention:
     value           v of V = vI
     rescaled        unnormalized attention with e^{β⟨x,y⟩ − |β|}: the same flow in the time e^{|β|} t
 
-    Attributes: ``rate``: the fastest growth or decay of a mode about the uniform distribution; ``rate_degree``: the
-    degree of that mode.
+    Attributes: ``rate``: the largest growth or decay rate |λ_l| of a mode about the uniform distribution, without
+    noise; ``rate_degree``: the degree l of that mode.
 
     Sums treat the mass of each cell as a circle at the cell center. Near the uniform distribution the error O(h²) of
     these sums would grow. The fraction :func:`solvers.transforms.uniform.uniform_share` of their error at the uniform
@@ -69,12 +69,12 @@ class AxisymmetricAttention:
         self._sums = PolarKernel(mesh, dimension, beta)
         self._size = np.exp(self._sums.log_scale - abs(beta))
         self._error = self._error_of_uniform()
-        degrees = np.arange(most_degrees(beta))
+        degrees = np.arange(degrees_to_search(beta))
         rates = np.abs(growth_rates(dimension, beta, degrees, normalization, value=value, rescaled=rescaled))
         self.rate, self.rate_degree = float(rates.max()), int(rates.argmax())
 
     def normalizer_and_velocity(self, density: Floats, empty: Empty = "exact") -> tuple[Floats, Floats]:
-        """Return kernel sums (cells) and attention velocities (cells, 1) of a distribution of the polar angle (cells).
+        """Return kernel sums (cells,) and attention velocities (cells, 1) of a distribution of polar angles (cells,).
 
         The kernel sums are ∫ e^{β⟨x,y⟩ − |β|} dμ(y) over the tokens y. ``empty`` selects the velocities where these
         sums underflow, far from all mass: "exact", "nan" or "bounded", see the class.
@@ -173,14 +173,14 @@ class AxisymmetricVelocity:
         self._along_x = mesh.backend.to_device(np.tile([1.0, 0.0], (mesh.cells, 1)))
 
     def __call__(self, time: float, density: Floats) -> Floats:
-        """Return the angular velocity (cells, 1) of tokens for a density (cells), in radians per unit time."""
+        """Return the angular velocity (cells, 1) of tokens for a density (cells,), in radians per unit time."""
         if not self.norm.sees_size:
             return self.normalizer_and_velocity(time, density)[1]
         output = self.attention.output(time, density, "bounded")  # along x and along e_θ
         return self.norm.angular_velocity(time, 1.0, self._along_x, output)[:, 1:]
 
     def normalizer_and_velocity(self, time: float, density: Floats) -> tuple[Floats, Floats]:
-        """Return kernel sums ∫ e^{β⟨x,y⟩ − |β|} dμ(y) (cells) over tokens y, and the angular velocity (cells, 1)."""
+        """Return kernel sums ∫ e^{β⟨x,y⟩ − |β|} dμ(y) (cells,) over tokens y, and the angular velocity (cells, 1)."""
         normalizer, velocity = self.attention.normalizer_and_velocity(density, "bounded")
         if self.norm.sees_size:
             return normalizer, self(time, density)
@@ -190,7 +190,7 @@ class AxisymmetricVelocity:
 def axisymmetric_equation(
     attention: AxisymmetricAttention, noise: float = 0.0, norm: LayerNorm | None = None
 ) -> Equation:
-    """Return ∂ₜp = −∂_θ(p v[p]/s) + κ ∂_θ(∂_θ p − (d − 2) cot θ p) for a distribution p (cells) of the polar angle.
+    """Return ∂ₜp = −∂_θ(p v[p]/s) + κ ∂_θ(∂_θ p − (d − 2) cot θ p) for a distribution p (cells,) of the polar angle.
 
     v[p] is the velocity by attention, p has mass 1, and κ ≥ 0 is the noise.
 

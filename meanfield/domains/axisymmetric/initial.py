@@ -1,4 +1,4 @@
-"""Initial distributions of the polar angle on S^{d−1}, with mass 1: exact cell averages, (cells) per radian."""
+"""Initial distributions of the polar angle on S^{d−1}, with mass 1: exact cell averages (cells,), per radian."""
 
 from __future__ import annotations
 
@@ -16,17 +16,17 @@ from solvers.transforms.polar import log_masses, uniform_distribution
 
 
 def initial_uniform(mesh: Mesh, dimension: int) -> Floats:
-    """Return the distribution p̄ ∝ sin^{d−2} θ (cells) of the polar angle of uniform tokens on S^{d−1}."""
+    """Return the distribution p̄ ∝ sin^{d−2} θ (cells,) of the polar angle of uniform tokens on S^{d−1}."""
     return uniform_distribution(mesh, dimension)
 
 
 def initial_perturbed(mesh: Mesh, dimension: int, amplitude: float, degrees: int = 12, seed: int = 0) -> Floats:
-    """Return the distribution p̄ (a g + √(1 + a²g²)) (cells), scaled to mass 1, with a Gaussian random function g.
+    """Return the distribution p̄ (a g + √(1 + a²g²)) (cells,), scaled to mass 1, with a Gaussian random function g.
 
     p̄ is the uniform distribution and a the amplitude. g has unit variance over the sphere, with equal power in degrees
     1 … ``degrees``. For small a·g the result is p̄ e^{a·g}, as on the circle and the sphere. For large d, however, the
     harmonics φ_l of g grow towards the poles, up to the square root of the number of harmonics, and e^{a·g} would have
-    all its mass there. The function depends on the seed alone, not on the resolution.
+    all its mass there. The function g depends on ``seed`` and ``degrees``, not on the resolution.
     """
     draws = np.random.default_rng(seed).standard_normal(degrees) * (amplitude / np.sqrt(degrees))
 
@@ -37,10 +37,10 @@ def initial_perturbed(mesh: Mesh, dimension: int, amplitude: float, degrees: int
 
 
 def initial_harmonic(mesh: Mesh, dimension: int, degree: int, amplitude: float) -> Floats:
-    """Return the distribution p̄ (1 + amplitude·φ_l) (cells), with the uniform p̄ and an axisymmetric harmonic φ_l.
+    """Return the distribution p̄ (1 + amplitude·φ_l) (cells,), with the uniform p̄ and an axisymmetric harmonic φ_l.
 
-    φ_l has the degree l and unit mean square. Raises ValueError where the density would be negative: |amplitude| is at
-    most 1/φ_l(0), for some signs.
+    φ_l has the degree l and unit mean square. Raises ValueError if the density is negative somewhere. All amplitudes up
+    to 1/φ_l(0) in modulus are allowed; larger ones can be allowed only if they are positive and l is even.
     """
     poles = amplitude * gegenbauer(dimension, np.array([0.0, np.pi]), degree)[degree]
     inner = amplitude * gegenbauer(dimension, np.linspace(0.0, np.pi, 4001), degree)[degree]
@@ -62,11 +62,11 @@ def initial_von_mises_fisher(
     masses: Sequence[float],
     cosines: Sequence[float] | None = None,
 ) -> Floats:
-    """Return a mixture Σ_k m_k e^{c_k ⟨x,μ_k⟩} / ∫… (cells) of von Mises–Fisher densities, averaged about the axis e.
+    """Return a mixture Σ_k m_k e^{c_k ⟨x,μ_k⟩} / ∫… (cells,) of von Mises–Fisher densities, averaged about the axis e.
 
     ``cosines`` are z_k = ⟨μ_k,e⟩, by default 1, and Σ m_k is scaled to 1. Off the axis the density is the mean over all
-    rotations about the axis, e^{c z cosθ} g(c √(1 − z²) sinθ), where g(b) = Γ(ν + 1)(2/b)^ν I_ν(b), ν = (d − 3)/2.
-    c < 0 is centered at the opposite of μ. A component narrower than half a cell is deposited as the circle of latitude
+    rotations about the axis, e^{c z cosθ} g(c √(1 − z²) sinθ), where g(b) = Γ(ν + 1)(2/b)^ν I_ν(b), ν = (d − 3)/2. A
+    component with c < 0 is centered at −μ. A component narrower than half a cell is deposited as the circle of latitude
     through its mean, ⟨x,e⟩ = zA, so that its mass and mean angle are kept. A = c/(k + √(k² + c²)), k = (d − 1)/2, is
     I_{d/2}(c)/I_{d/2−1}(c) up to a relative error of d/c² (Amos 1974).
     """
@@ -88,7 +88,7 @@ def _log_von_mises_fisher(dimension: int, concentration: float, cosine: float, t
 
 
 def initial_moebius(mesh: Mesh, dimension: int, parameter: float) -> Floats:
-    """Return the uniform distribution transported along the axis by the flow ż = 1 − z² for a time s (cells).
+    """Return the uniform distribution (cells,) transported along the axis by the flow ż = 1 − z² for a time s.
 
     z = cos θ, and s = ``parameter`` has either sign. p ∝ sin^{d−2} θ (cosh s − cos θ sinh s)^{−(d−1)}: an exact state
     of the flow at β = 0 on every sphere, ṡ = ⟨z⟩.
@@ -103,7 +103,7 @@ def initial_moebius(mesh: Mesh, dimension: int, parameter: float) -> Floats:
 
 
 def initial_points(mesh: Mesh, angles: Sequence[float], masses: Sequence[float] | None = None) -> Floats:
-    """Return the distribution (cells) of tokens on circles of latitude at polar ``angles``, with mass 1.
+    """Return the distribution (cells,) of tokens on circles of latitude at polar ``angles``, with mass 1.
 
     Each circle is split over two cells, which keeps its mass and mean angle. Within half a cell of a pole all mass goes
     to the last cell.

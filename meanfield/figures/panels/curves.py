@@ -123,9 +123,9 @@ def _draw_speed(ax: Axes, run_data: RunData) -> None:
 
 
 def _is_over(run_data: RunData) -> NDArray[np.bool_]:
-    """Return for each sample (samples,) whether all tokens form one cluster from that sample until the end.
+    """Return for each sample (samples,) whether all tokens form one cluster of negligible speed from then to the end.
 
-    Such tokens move only by the tolerance of the time steps.
+    Speeds below the fraction STEP_NOISE of the largest come from errors of the time steps.
     """
     speed, clusters = run_data.diagnostics["speed"], run_data.diagnostics.get("clusters")
     if run_data.particles is None or clusters is None or np.isfinite(run_data.handover):
@@ -168,7 +168,7 @@ def _draw_cosine(ax: Axes, run_data: RunData) -> None:
 
 
 def _draw_centroid(ax: Axes, run_data: RunData) -> None:
-    """Draw the length of the mean token."""
+    """Draw the length of the mean token, or the change of the length if that is small."""
     length = np.linalg.norm(run_data.diagnostics["centroid"], axis=1)
     ax.set_title("centroid")
     if np.nanmax(length) < NO_LENGTH:
@@ -180,7 +180,7 @@ def _draw_centroid(ax: Axes, run_data: RunData) -> None:
 
 
 def _draw_mass(ax: Axes, run_data: RunData) -> None:
-    """Draw the change of the mass."""
+    """Draw the mass, or the change of the mass if that is small."""
     ax.set_title("mass")
     draw_change(ax, run_data.diagnostics["time"], run_data.diagnostics["mass"], r"$\int\rho$", color=ink(0))
 
@@ -223,7 +223,7 @@ def _draw_drift(ax: Axes, run_data: RunData) -> None:
 
 
 def _draw_escaped(ax: Axes, run_data: RunData) -> None:
-    """Draw over time the masses in the cells at both ends of the mesh, from where no mass can move outward."""
+    """Draw over time the mass in the first and in the last cell of the mesh, which mass cannot leave outward."""
     ends = run_data.kind.ends
     escaped = run_data.diagnostics["escaped"]
     ax.set(ylabel="mass", title="mass in the cells at the ends of the mesh")

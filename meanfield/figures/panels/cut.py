@@ -1,4 +1,4 @@
-"""Angle at which the axis of a circle begins: the emptiest of several."""
+"""Angle at which the axis of a circle begins: one of several, with little mass nearby."""
 
 from __future__ import annotations
 
@@ -11,14 +11,13 @@ from meanfield.figures.axes import Floats
 from meanfield.figures.run_data import Integers, RunData
 
 CUT_ANGLES = np.pi * np.array([0, -1, -1.5, -0.5, -1.75, -0.25, -1.25, -0.75])  # in order of preference
-CUT_MASS = 0.01  # excess mass near the cut, relative to the emptiest angle, for which the default is kept
+CUT_MASS = 0.01  # largest accepted excess of the share of the mass near the cut over that at the emptiest angle
 
 
 def with_cut(run_data: RunData, shown: Sequence[int]) -> RunData:
     """Return the data of a density on the circle with its cells in order from the cut on; other densities unchanged.
 
-    The cut is the angle at which the axis of a figure begins, one of eight. It minimizes the largest mass within π/8
-    over the snapshots ``shown``. The angle 0 is preferred if its mass exceeds the minimum by at most CUT_MASS.
+    The cut is the angle at which the axis of a figure begins, see :func:`emptiest`, for the snapshots ``shown``.
     """
     if run_data.kind.space != "S1" or run_data.edges is not None or len(run_data.ring_cells) != 1:
         return run_data
@@ -33,7 +32,11 @@ def with_cut(run_data: RunData, shown: Sequence[int]) -> RunData:
 
 
 def emptiest(ratios: Iterable[Floats]) -> float:
-    """Return the angle, among CUT_ANGLES, near which the largest mass over all densities (cells,) is smallest."""
+    """Return the first of CUT_ANGLES near which no density (cells,) has much mass.
+
+    The share of the mass within π/8 of the angle, the largest of all densities, exceeds its minimum over the angles by
+    at most CUT_MASS. ``ratios`` are the densities relative to the uniform one.
+    """
     max_shares = np.zeros(len(CUT_ANGLES))
     for ratio in ratios:
         shifts = np.round(CUT_ANGLES * len(ratio) / (2 * np.pi)).astype(int)
@@ -42,9 +45,10 @@ def emptiest(ratios: Iterable[Floats]) -> float:
 
 
 def masses_near(ratio: Floats, shifts: Integers) -> Floats:
-    """Return the share of the mass within π/8 on either side of each of the edges ``shifts`` (edges,).
+    """Return the share of the mass on the circle within an angle of π/8 of each of some cell edges, (edges,).
 
-    ``ratio`` (cells,) is the density relative to the uniform one.
+    ratio    (cells,) density relative to the uniform one
+    shifts   (edges,) numbers of the cell edges; edge k lies before cell k
     """
     half = max(len(ratio) // 16, 1)
     sums = [np.roll(ratio, half - shift)[: 2 * half].sum() for shift in shifts]

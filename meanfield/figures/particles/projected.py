@@ -38,7 +38,7 @@ DECADES = 1e-4  # lower bound of the shares drawn, relative to the largest
 SEVERAL, RING = (
     1.001,
     60.0,
-)  # factor of the heaviest token's mass; points² of a ring around its dot
+)  # least mass of a cluster of several, by that of the heaviest token; area of a ring beyond its dot, in points²
 TICKS = (np.linspace(0, np.pi, 5), ["0", "π/4", "π/2", "3π/4", "π"])
 
 
@@ -72,7 +72,7 @@ def has_pairs(run_data: RunData) -> bool:
 
 
 def _samples_with_pairs(run_data: RunData) -> Integers:
-    """Return the samples on the time axis in which the angles between tokens are finite."""
+    """Return the indices of samples on the time axis in which the shares of pairs of tokens by angle are finite."""
     on_axis = (run_data.diagnostics["time"] > 0) | (not run_data.log_time)
     return np.flatnonzero(on_axis & np.isfinite(run_data.diagnostics["pairs"]).all(axis=1))
 

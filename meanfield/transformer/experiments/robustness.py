@@ -146,7 +146,7 @@ def add_noise(inputs: Tensor, size: float, blank: float) -> Tensor:
 
 
 def kept_tokens(inputs: Tensor, size: float) -> Tensor:
-    """Return the numbers of random tokens (examples, kept) in rising order: all of n but the fraction ``size``."""
+    """Return increasing indices (examples, kept) of the tokens that remain if a random fraction ``size`` is removed."""
     count, n = inputs.shape[:2]
     order = torch.rand(count, n, generator=torch.Generator().manual_seed(1)).argsort(dim=1)
     return order[:, : n - round(size * n)].sort(dim=1).values
@@ -163,7 +163,7 @@ def leave_out(network: TokenNetwork, inputs: Tensor, size: float) -> Tensor:
 
 
 def erase(inputs: Tensor, size: float, blank: float) -> Tensor:
-    """Return inputs (examples, n, features) with the value ``blank`` in the fraction ``size`` of all tokens."""
+    """Return inputs (examples, n, features) with the value ``blank`` in a random fraction ``size`` of the tokens."""
     kept = kept_tokens(inputs, size)[..., None].expand(-1, -1, inputs.shape[-1])
     return torch.full_like(inputs, blank).scatter(1, kept, inputs.gather(1, kept))
 

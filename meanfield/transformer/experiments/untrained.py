@@ -46,9 +46,10 @@ Layer = Callable[[Floats], Floats]
 
 @dataclass(frozen=True)
 class Ablation:
-    """Ablation of an untrained network: layer norm, residual or not, and the quantity whose growth is measured.
+    """Ablation of an untrained network: its layer norm, with or without residual, and the quantity that is measured.
 
-    The quantity is "mode", "radius" or "deviation".
+    ``measured`` is "mode", the amplitude of a mode on the circle; "radius", that of a circle of tokens; or "deviation",
+    the standard deviation of a Gaussian on the line.
     """
 
     norm: str
@@ -123,7 +124,7 @@ def _strength(radius: float) -> float:
 
 
 def _growth_of_density(one: Ablation) -> Floats:
-    """Return the logarithmic growth of a small harmonic of a density on the circle, by time."""
+    """Return the log of the growth (layers,) of a small harmonic of a density on the circle, by layers."""
     sections = {
         "domain": {"manifold": "circle", "resolution": CELLS},
         "attention": {"beta": BETA},
@@ -134,7 +135,7 @@ def _growth_of_density(one: Ablation) -> Floats:
 
 
 def _growth_on_line(one: Ablation) -> Floats:
-    """Return the logarithmic growth of the standard deviation of a Gaussian on the line, by time."""
+    """Return the log of the growth (layers,) of the standard deviation of a Gaussian density on the line, by layers."""
     sections = {
         "domain": {"manifold": "line", "resolution": LINE_CELLS, "core": 4.0, "outermost": 50.0},
         "attention": {"beta": LINE_BETA},
@@ -160,11 +161,11 @@ def _growth_of_nodes(one: Ablation) -> Floats:
     """
     nodes, weights = np.polynomial.hermite_e.hermegauss(TOKENS)
     masses = weights / weights.sum()
-    law = ParticleVelocity(LINE_BETA, masses=masses, norm=LayerNorm(one.norm))
+    velocity = ParticleVelocity(LINE_BETA, masses=masses, norm=LayerNorm(one.norm))
     x, variances = math.sqrt(VARIANCE) * nodes[:, None], []
     for _ in range(LAYERS + 1):
         variances.append(masses @ x[:, 0] ** 2)
-        x = layer_map(law, x, one.step, residual=one.residual)
+        x = layer_map(velocity, x, one.step, residual=one.residual)
     return np.asarray(np.log(np.array(variances[1:]) / variances[0]) / 2)
 
 
@@ -186,8 +187,8 @@ def _growth_of_tokens(layer: Layer, one: Ablation) -> Floats:
 
 def _layer_of_particles(one: Ablation) -> Layer:
     """Return the map of one layer of tokens with the layer norm and the residual of an ablation."""
-    law = ParticleVelocity(BETA, norm=LayerNorm(one.norm))
-    return lambda x: layer_map(law, x, one.step, residual=one.residual)
+    velocity = ParticleVelocity(BETA, norm=LayerNorm(one.norm))
+    return lambda x: layer_map(velocity, x, one.step, residual=one.residual)
 
 
 def _layer_of_field(one: Ablation) -> Layer:

@@ -23,7 +23,7 @@ from solvers.mesh.mesh import Floats, Integers
 
 SIDE = 8  # pixels on a side of an image
 STRIPES = 400  # synthetic images, a quarter of them for each of four orientations
-MAX_CHARACTERS, MAX_WORDS = 96, 4096  # distinct characters, or words, of newsgroups; all further ones are one
+MAX_CHARACTERS, MAX_WORDS = 96, 4096  # distinct characters, or words, of newsgroups; all others are UNKNOWN
 UNKNOWN = "�"
 STRIDE = 3  # characters from one passage to the next in data where passages may overlap
 
@@ -82,8 +82,8 @@ def _digits(data: Data) -> Task:
 def _mnist(data: Data) -> Task:
     """Return the task of reading 70 000 handwritten digits of 28×28 pixels (LeCun, Cortes, Burges).
 
-    The images are those of ``data.file``, or are downloaded from openml.org by scikit-learn; pixels are scaled to
-    [−1, 1].
+    The images are downloaded from openml.org by scikit-learn, and pixels from 0 to 255 are scaled to [−1, 1]. The
+    images of ``data.file``, if given, replace these, see :func:`_images`.
     """
     if data.file is not None:
         return _images(data)
@@ -118,7 +118,7 @@ def _newsgroups(data: Data) -> Task:
 
 
 def _pieces(text: str, data: Data) -> list[str]:
-    """Return the characters of a text, or its words and marks in small letters."""
+    """Return the characters of a text, or its words and punctuation marks in lower case."""
     return re.findall(r"\w+|[^\w\s]", text.lower()) if data.tokens == "words" else list(" ".join(text.split()))
 
 
@@ -133,7 +133,7 @@ def _encode_messages(data: Data, texts: list[list[str]], labels: Integers, words
 
 
 def _images(data: Data) -> Task:
-    """Return the task of classifying the grey images of ``data.file``, with pixels scaled to [−1, 1]."""
+    """Return the task of classifying the gray images of ``data.file``, with pixels scaled to [−1, 1]."""
     parts = [(_as_images(data, x), y) for x, y in read_arrays(str(data.file))]
     low, high = min(float(x.min()) for x, _ in parts), max(float(x.max()) for x, _ in parts)
     if low == high:
@@ -201,9 +201,10 @@ def _stripes(data: Data) -> Task:
 
 
 def _image_task(data: Data, parts: list[Part], classes: int) -> Task:
-    """Return the learning task of images (examples, rows, columns) with labels (examples,) in one or two parts.
+    """Return the task of classifying images (examples, rows, columns) with labels (examples,) in ``classes`` classes.
 
-    Tokens are patches or rows.
+    Two ``parts`` are the training and the test examples; one part is divided at random. Tokens are patches or rows of
+    pixels.
     """
     tokens = [(images if data.tokens == "rows" else _patches(images, data.patch), labels) for images, labels in parts]
     _, n, features = tokens[0][0].shape
@@ -288,7 +289,7 @@ def _encode_text(text: Sequence[str], words: list[str]) -> Integers:
 
 
 def _windows(numbers: Integers, length: int, step: int) -> Integers:
-    """Return passages (passages, length) of encoded characters; each begins ``step`` characters after the last."""
+    """Return passages (passages, length) of encoded characters; each begins ``step`` characters after the previous."""
     return np.lib.stride_tricks.sliding_window_view(numbers, length)[::step].copy()
 
 

@@ -83,9 +83,9 @@ def rfft(values):
 
 
 def irfft(spectrum, count, norm="backward"):
-    """Return the ``count`` real values of a spectrum of :func:`rfft`, along the last axis; overwrite the spectrum.
+    """Return the ``count`` real values of a spectrum of :func:`rfft`, along the last axis.
 
-    With norm="forward" the values are not divided by ``count``.
+    The spectrum may be overwritten. With norm="forward" the values are not divided by ``count``.
     """
     workers = workers_for(spectrum.size, FFT_LIGHT)
     if workers == 1:

@@ -52,8 +52,9 @@ def persistent_basins(level, contrast, start, neighbors, order, basin):
     A peak that is less than ``contrast`` times as high as the pass to a higher peak is joined to that peak. Passes are
     cells with higher neighbors of other peaks, and are processed from the highest to the lowest.
 
-    level   (cells,) > 0
-    order   (cells,) work space
+    level               (cells,) > 0
+    start, neighbors    the neighbors of cell i are neighbors[start[i] : start[i + 1]]
+    order               (cells,) work space
     """
     for i in range(len(level)):
         highest = i

@@ -34,15 +34,16 @@ def conditional(condition, one, other):
 
 
 def redo_sums(lost, occupied, count, targets, sources, weights, sums, by):
-    """Replace the sums s, Z and N of the targets b in ``lost`` (n,) by direct sums over all sources y, in place.
+    """Replace the sums s, Z and N of lost targets b by direct sums over all sources y, in place.
 
     Z = Σ_j w_j e^{⟨b,y_j⟩ − s} and N = Σ_j w_j y_j e^{⟨b,y_j⟩ − s}, where s is the target's largest exponent. ``sums``
     holds s (n,), Z (n,) and N (n, d).
 
+    lost              (n,) true for targets whose sums a transform has lost to rounding
     occupied, count   :func:`true_indices` of the weights, which are positive there
-    targets       function of indices (k,) or of a slice that returns b (k, d), d = 2 or 3
-    by            function (b, y, w) that returns s, Z and N, such as `solvers.transforms.pairwise.exponential_sums`;
-                  unused on a GPU, which sums over all pairs itself
+    targets           function of indices (k,) or of a slice that returns b (k, d), d = 2 or 3
+    by                function (b, y, w) that returns s, Z and N, such as
+                      `solvers.transforms.pairwise.exponential_sums`; unused on a GPU, which sums over all pairs itself
     """
     places = np.flatnonzero(lost)
     if len(places):
@@ -52,7 +53,7 @@ def redo_sums(lost, occupied, count, targets, sources, weights, sums, by):
 
 @inline
 def _hide_later(exponents, ahead, lanes):
-    """Set the exponents (sources, targets) of a causal sum to −∞ where source j is later in the sequence than target i.
+    """Set the exponents (sources, lanes) of a causal sum to −∞ where source j is later in the sequence than target i.
 
     Source j has the number j + ``ahead``, counted from the first of the tile's ``lanes`` targets.
     """
@@ -63,9 +64,10 @@ def _hide_later(exponents, ahead, lanes):
 
 @inline
 def _raise_scale(exponents, scale, shrink, lanes):
-    """Raise the scale s_i of each target to its largest exponent; set ``shrink`` to e^{s before − s after}.
+    """Raise the ``scale`` s_i of each of ``lanes`` targets to its largest exponent, if that is larger.
 
-    The exponents are (sources, targets). ``shrink`` (targets,) rescales sums of e^{exponent − s}.
+    The ``exponents`` are (sources, lanes). ``shrink`` (lanes,) is set to e^{s before − s after}, the factor that
+    rescales sums of e^{exponent − s}.
     """
     for i in range(lanes):
         shrink[i] = scale[i]

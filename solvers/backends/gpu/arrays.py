@@ -62,9 +62,9 @@ def rfft(values):
 
 
 def irfft(spectrum, count, norm="backward"):
-    """Return the ``count`` real values of a spectrum of :func:`rfft`, along the last axis; overwrite the spectrum.
+    """Return the ``count`` real values of a spectrum of :func:`rfft`, along the last axis.
 
-    With norm="forward" the values are not divided by ``count``.
+    The spectrum may be overwritten. With norm="forward" the values are not divided by ``count``.
     """
     # xp.fft.irfft would copy the spectrum, which cuFFT overwrites.
     return import_module("cupyx.scipy.fft").irfft(spectrum, count, norm=norm, overwrite_x=True)

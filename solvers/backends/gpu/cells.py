@@ -1,4 +1,4 @@
-"""Kernels over cells that differ from those of the CPU: a matrix product, sums at places, basins."""
+"""Kernels over cells that differ from those of the CPU: a matrix product, sums by index, basins of peaks."""
 
 from numba import cuda
 
@@ -56,7 +56,7 @@ _basins = translated(cpu.persistent_basins)
 
 @cuda.jit
 def _find_basins(level, contrast, start, neighbors, order, basin):
-    """Find the basins of :func:`persistent_basins` in one thread."""
+    """Find the peak to which each cell leads, ``basin`` (cells,), in one GPU thread; see :func:`persistent_basins`."""
     _basins(level, contrast, start, neighbors, order, basin)
 
 
@@ -66,7 +66,8 @@ def persistent_basins(level, contrast, start, neighbors, order, basin):
     A peak that is less than ``contrast`` times as high as the pass to a higher peak is joined to that peak. Passes are
     processed sequentially by one thread, for lines of a few thousand cells. Diagnostics find peaks on the host.
 
-    level   (cells,) > 0
-    order   (cells,) work space
+    level               (cells,) > 0
+    start, neighbors    the neighbors of cell i are neighbors[start[i] : start[i + 1]]
+    order               (cells,) work space
     """
     run(_find_basins, (1, 1), level, contrast, start, neighbors, order, basin)

@@ -3,7 +3,7 @@
 Source: Dao and others, arXiv:2205.14135. The threads of a tile read a group of sources together into shared memory.
 Each thread has its own exponents and running maximum.
 
-If values select the targets and sources, only the device has their numbers: the threads divide the work on the device.
+The numbers of targets and sources that a mask selects stay on the device, where the threads divide the work.
 """
 
 from math import exp, inf
@@ -19,8 +19,8 @@ PAIR_SOURCES = 16  # exponents that a thread holds in registers
 _ROWS = 4  # rows of the sums that are added at a time; the first ones stay in registers
 PAIR_BYTES = 8 * THREADS  # of a row of a tile: in float64 one thread of a block for each target
 _DEPTH = 16  # most components of sources in shared memory: products of matrices are faster for more
-_SHARES = 32 if SIMULATED else 1 << 17  # threads for targets that are chosen, each with all sources or a part of them
-_MAX_PARTS = 5 if SIMULATED else 256  # of the sources of a target: one thread adds up what they come to
+_SHARES = 32 if SIMULATED else 1 << 17  # threads for lost targets, each with all sources or a part of them
+_MAX_PARTS = 5 if SIMULATED else 256  # parts of the sources of a target: one thread adds their sums
 
 
 @cuda.jit
@@ -143,10 +143,10 @@ def _exponent(target, source):
 
 @device_function
 def _add_part(target, occupied, first, stop, sources, weights, place, scale, normalizer, vectors):
-    """Compute s, Z and N of one target b over sources y, from ``first`` to ``stop`` − 1, and write them to a place.
+    """Compute s, Z and N of one target b over some of the sources y, and write them to row ``place`` of three arrays.
 
-    Z = Σ_j w_j e^{⟨b,y_j⟩ − s} and N = Σ_j w_j y_j e^{⟨b,y_j⟩ − s}, s the largest exponent. ``occupied`` are the
-    numbers of the sources with weights w.
+    Z = Σ_j w_j e^{⟨b,y_j⟩ − s} and N = Σ_j w_j y_j e^{⟨b,y_j⟩ − s}, where s is the largest exponent. The sources j are
+    occupied[first], …, occupied[stop − 1], and w are the ``weights``.
     """
     d, highest, total = len(target), -inf, 0.0
     for k in range(first, stop):
@@ -170,9 +170,10 @@ def _add_parts(
     lost, lost_count, occupied, occupied_count, targets, sources, weights, scale, normalizer, vectors, scales,
     normalizers, rest,
 ):  # fmt: skip
-    """Compute sums of exponentials s, Z and N of lost targets over parts of the sources, one thread for each part.
+    """Compute s, Z and N of :func:`redo_sums` for the lost targets, over one part of the sources in each thread.
 
-    The first part of each target is written in place, the others to scratch arrays.
+    The sums over the first part are written to ``scale``, ``normalizer`` and ``vectors`` at the target, those over the
+    other parts to the scratch arrays ``scales``, ``normalizers`` and ``rest``.
     """
     count, amount = lost_count[0], occupied_count[0]
     if count > 0:
@@ -189,9 +190,10 @@ def _add_parts(
 
 @cuda.jit
 def _join_parts(lost, lost_count, scale, normalizer, vectors, scales, normalizers, rest):
-    """Add the sums Z and N over the other parts of the sources to those over the first part, for each lost target.
+    """Add the sums Z and N of lost targets over all parts of the sources, from the results of :func:`_add_parts`.
 
-    The sums are rescaled to s, the largest exponent of all parts.
+    The sums of each part are first rescaled to s, the largest exponent of all parts. The totals replace the sums over
+    the first part in ``scale``, ``normalizer`` and ``vectors``.
     """
     count = lost_count[0]
     for k in range(cuda.grid(1), count, cuda.gridsize(1)):
@@ -212,14 +214,15 @@ def _join_parts(lost, lost_count, scale, normalizer, vectors, scales, normalizer
 
 
 def redo_sums(lost, occupied, count, targets, sources, weights, sums, by):
-    """Replace the sums s, Z and N of the targets b in ``lost`` (n,) by direct sums over all sources y, in place.
+    """Replace the sums s, Z and N of lost targets b by direct sums over all sources y, in place.
 
     Z = Σ_j w_j e^{⟨b,y_j⟩ − s} and N = Σ_j w_j y_j e^{⟨b,y_j⟩ − s}, where s is the target's largest exponent. ``sums``
     holds s (n,), Z (n,) and N (n, d).
 
+    lost              (n,) true for targets whose sums a transform has lost to rounding
     occupied, count   :func:`true_indices` of the weights, which are positive there
-    targets       function of indices (k,) or of a slice that returns b (k, d), d = 2 or 3
-    by            function for the sums on the CPU; unused here, where the number of lost targets stays on the device
+    targets           function of indices (k,) or of a slice that returns b (k, d), d = 2 or 3
+    by                function for the sums on the CPU; unused here: the number of lost targets stays on the device
     """
     beside = empty(_SHARES), empty(_SHARES), empty((_SHARES, sources.shape[1]))
     shape, lost_indices = (_SHARES // THREADS, THREADS), true_indices(lost)

@@ -1,7 +1,7 @@
 """Masses on a mesh from the images of pieces of cells: one thread for each piece, then one for each cell.
 
-The cells that a piece overlaps are known only to the piece. Its parts are therefore counted, stored piece by piece,
-sorted by cell and added in that order: without atomics, bitwise equal for any number of threads.
+A part is the overlap of a piece with a cell. The parts are counted, stored piece by piece, sorted by cell and added in
+that order: without atomics, bitwise equal for any number of threads.
 """
 
 import numpy as np
@@ -45,11 +45,11 @@ def _scatter_triangles(
 
 
 def _add_up(kernel, mesh, pieces, scattered):
-    """Add the mass that pieces of cells have in each cell to ``scattered`` (1, cells), by two passes of a kernel.
+    """Add the mass of pieces to the cells that they overlap, ``scattered`` (1, cells), by two passes of a kernel.
 
-    The first pass counts the parts of each piece, in different cells, with a transfer of their total number to the
-    host. The second pass stores the parts, which are then summed by cell. ``mesh`` and ``pieces`` are the kernel's
-    arguments.
+    The first pass counts the cells that each piece overlaps. The second pass stores the mass of each overlap, and these
+    are summed by cell. Both passes take PIECES pieces at a time; the number of their overlaps is copied to the host.
+    ``mesh`` and ``pieces`` are the kernel's arguments.
     """
     for start in range(0, len(pieces[0]), PIECES):
         some = [array[start : start + PIECES] for array in pieces]

@@ -41,12 +41,12 @@ class DriftDiffusion:
         Mesh of a curve, a surface or a body, closed or with walls.
     D : float
         Diffusion coefficient > 0; without diffusion use :class:`~solvers.Advection`. Good values: cells so small that V
-        differs by at most D/2 between neighbors where the density is large. Fluxes are upwind where V differs by
-        more than 2 D.
+        differs by at most D/2 between neighbors where the density is large. Where V differs by several D, fluxes are
+        of second order and tend to upwind fluxes.
     potential : (cells,) array or callable
         V in the cells, or a function V(x) of the centers x (cells, d). Or a function (time, u) → V (cells,) of the
-        state, as a convolution: an equation then treats the term as explicit, and ``step`` evaluates V for the state at
-        its beginning and the time at its middle.
+        state, such as a convolution: an equation then treats the term as explicit, and ``step`` evaluates V for the
+        state at its beginning and the time at its middle.
     nonnegative : bool, default False
         Whether u is a density ≥ 0, which steps keep. With V a function of u, the fluxes are then of order 2 in space.
 
