@@ -12,6 +12,7 @@ from meanfield.figures.axes import is_single, panels_across, panels_down, row_of
 from meanfield.figures.captions import set_heading
 from meanfield.figures.saving import figure_target, save
 from solvers.io.run_file import FileError, Run
+from solvers.mesh.views import use_one_scale
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure, SubFigure
@@ -144,7 +145,6 @@ def _draw_maps(
         image = ax.tripcolor(triangulation(run), np.zeros(len(value)), shading="gouraud", vmin=low, vmax=high)
         image.set_array(np.ma.masked_invalid(value))  # a solution that has blown up is drawn where it is finite
         ax.set(title=f"{name}, t = {run.times[k]:.4g}", xlabel=labels[0])
-        if run.manifold == "triangles":
-            ax.set_aspect("equal")
+        use_one_scale(ax, *places.T)
     axes[0].set_ylabel(labels[1])
     part.colorbar(image, ax=axes)

@@ -9,6 +9,7 @@ import numpy as np
 from meanfield.figures.fields import chart, middle_layer, triangulation
 from meanfield.movie.page import DPI, HEIGHT, WIDTH, shades
 from solvers.io.run_file import FileError
+from solvers.mesh.views import use_one_scale
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -80,6 +81,7 @@ def _map(ax: Axes, run: Run, name: str, places: Floats, limits: tuple[float, flo
     layer = middle_layer(run.cell_centers)
     zeros, (low, high) = np.zeros(np.count_nonzero(layer)), limits
     image = ax.tripcolor(triangulation(run), zeros, shading="gouraud", cmap=shades(), vmin=low, vmax=high)
+    use_one_scale(ax, *places.T)
     ax.figure.colorbar(image, ax=ax)
     ax.set_title(name)
     return lambda values: image.set_array(np.ma.masked_invalid(values[layer]))

@@ -16,6 +16,7 @@ if TYPE_CHECKING:
     from xarray import Dataset
 
 CURVES = 6  # curves of a field on a line, at equal steps in the list of times
+MAX_RATIO = 5  # of the ranges of two coordinates that are drawn on one scale
 
 
 def dataset(t: Floats, u: Floats, mesh: Mesh, fields: Sequence[str] | None = None) -> Dataset:
@@ -89,23 +90,39 @@ def _draw_part(
         style = {"cmap": "twilight", "vmin": -np.pi, "vmax": np.pi, **style}
     k = len(t) - 1 if time is None else int(np.abs(t - time).argmin())
     if len(shape) == 2:
-        drawn: Any = ax.pcolormesh(*axis, values[k].reshape(shape).T, **style)
-        ax.set(xlabel=dimensions[0], ylabel=dimensions[1], aspect="equal")
+        (across, up), (x, y) = dimensions, axis
+        drawn: Any = ax.pcolormesh(x, y, values[k].reshape(shape).T, **style)
     elif mesh.manifold == "triangles" and mesh.ambient_dimension == 2:
         from matplotlib.tri import Triangulation
 
         from .triangulation import triangles_of
 
-        x, y = mesh.centers.T
+        (across, up), (x, y) = "xy", mesh.centers.T
         drawn = ax.tripcolor(Triangulation(x, y, triangles_of(mesh)), values[k], **{"shading": "gouraud", **style})
-        ax.set(xlabel="x", ylabel="y", aspect="equal")
     else:
-        across, up = ("longitude", "latitude") if "latitude" in coordinates else ("x", "y")
-        place = coordinates[across][1], coordinates[up][1]
-        drawn = ax.scatter(*place, c=values[k], **{"s": 4e4 / mesh.cells, "marker": "s", "linewidths": 0, **style})
-        ax.set(xlabel=across, ylabel=up, aspect="equal")
+        if mesh.ambient_dimension == 4:
+            across, up = "first angle (degrees)", "second angle (degrees)"
+            x, y = np.degrees(np.arctan2(mesh.centers[:, 1::2], mesh.centers[:, ::2])).T
+        else:
+            across, up = ("longitude", "latitude") if "latitude" in coordinates else ("x", "y")
+            x, y = coordinates[across][1], coordinates[up][1]
+        drawn = ax.scatter(x, y, c=values[k], **{"s": 4e4 / mesh.cells, "marker": "s", "linewidths": 0, **style})
+    ax.set(xlabel=across, ylabel=up)
+    use_one_scale(ax, x, y)
     ax.figure.colorbar(drawn, ax=ax)
     ax.set_title(f"{name}, t = {t[k]:.4g}".removeprefix(", "))
+
+
+def use_one_scale(ax: Axes, across: Floats, up: Floats) -> None:
+    """Draw two coordinates of the cells on one scale, unless the range of one is above MAX_RATIO times the other's.
+
+    Labels of the ticks of narrow axes are small and vertical, so that they do not overlap.
+    """
+    width, height = np.ptp(across), np.ptp(up)
+    if max(width, height) <= MAX_RATIO * min(width, height):
+        ax.set_aspect("equal")
+        if 2 * width < height:
+            ax.tick_params(axis="x", labelrotation=90, labelsize="x-small")
 
 
 def film(t: Floats, u: Floats, mesh: Mesh, path: str | Path, field: int = 0, fps: int = 10, **style: Any) -> Path:

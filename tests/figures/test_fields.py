@@ -97,6 +97,21 @@ def test_the_page_of_a_solution_has_a_picture_of_each_snapshot(name, tmp_path):
     assert np.abs(first - last).mean() > 0.1
 
 
+@pytest.mark.parametrize(
+    ("mesh", "aspect"),
+    [(box((12, 4), (4.0, 1.0)), 1.0), (box((4, 4), (4.0, 0.2)), "auto"), (box((4, 12), (1.0, 4.0)), 1.0),
+     (SPACES["torus"], 1.0), (SPACES["icosphere"], 1.0)],
+)  # fmt: skip
+def test_maps_have_one_scale_unless_they_are_narrow(mesh, aspect, tmp_path):
+    path = written(tmp_path / "run.h5", mesh, ("u",))
+    figure = mf.open_run(path).plot(figure=Figure(figsize=(10, 5)))
+    own = draw_on_mesh(np.zeros(1), np.zeros((1, mesh.cells)), mesh)
+    maps = [ax for ax in (*figure.axes, own) if ax.get_title().endswith(("t = 0", "t = 2"))]
+    assert len(maps) == 3
+    assert {ax.get_aspect() for ax in maps} == {aspect}
+    assert {ax.get_xlabel() for ax in maps if mesh is SPACES["torus"]} <= {"first angle (degrees)"}
+
+
 def test_charts_locate_cells():
     places, labels = chart(circle(4).centers)
     np.testing.assert_allclose(places[:, 0], [45, 135, 225, 315])
