@@ -1,7 +1,7 @@
 """Open grid of stabilizers: residual × layer norm × depth × learning rate × any further keys, for both networks.
 
-    accuracy    of the test examples, after training or at an explosion
-    explosion   fraction of the steps at which training exploded; 1 without an explosion
+    accuracy    of the test examples, after the last complete epoch
+    explosion   fraction of the steps before an explosion; 1 without an explosion
     gradient    log10 of the largest gradient norm of any part at any step
     distance    √(Σ_{a≠b} |x_a − x_b|² / (2 Σ_{a≠b} |x_a|²)) of examples a, b: 0 if all are equal, 1 if orthogonal
     departure   mean |x_l/|x_l| − x_0/|x_0|| of an example from its first states: √2 where orthogonal
@@ -48,7 +48,7 @@ ROUNDING = 1e-6  # of float32, in sums over many numbers
 PLACES = (0.0, 0.25, 0.5, 0.75, 1.0)  # depths, relative to the number of layers
 NUMBERS = {
     "accuracy": "fraction of correct answers on the test examples",
-    "explosion": "fraction of training until an explosion, 1 without one",
+    "explosion": "fraction of the steps before an explosion, 1 without one",
     "gradient": "log10 of the largest gradient norm",
 }
 
@@ -111,7 +111,7 @@ def train_and_measure(case: TrainingCase) -> dict[str, Any]:
     largest = np.nanmax(np.where(np.isfinite(gradients), gradients, np.nan), initial=1e-300)
     return {
         "accuracy": fit.history.test_accuracy[-1],
-        "explosion": len(fit.history.loss) / steps if fit.stopped else 1.0,
+        "explosion": (len(fit.history.loss) - 1) / steps if fit.stopped else 1.0,  # the last step exploded
         "gradient": float(np.log10(largest)),
         **{name: [untrained[name], trained[name]] for name in PROFILES},
     }
@@ -170,13 +170,15 @@ def _directions(states: Floats) -> Floats:
 
 
 def _grid(vary: Sequence[str]) -> dict[str, tuple[str, ...]]:
-    """Return the values of each key of the grid; depth and learning rate are the last keys."""
+    """Return the values of each key of the grid; depth, in increasing order, and learning rate are the last keys."""
     grid = dict(GRID)
     for text in vary:
         key, _, values = text.partition("=")
         if not all(values.split(",")) or key.count(".") != 1 or key in OWN:
             raise CaseError(f'vary = {text}: expected KEY=VALUE,VALUE such as "training.rate=0.001,0.01"')
         grid[key] = tuple(values.split(","))
+    depths = grid["network.layers"]
+    grid["network.layers"] = tuple(text for _, text in sorted(zip(_typed(depths), depths, strict=True)))
     return {key: grid[key] for key in [*(key for key in grid if key not in LAST), *LAST]}
 
 
