@@ -83,7 +83,7 @@ def causal_model(folder, kind):
     return folder, network.double().eval()
 
 
-@pytest.mark.parametrize("kind", ["gpt2", "llama", "qwen2"])
+@pytest.mark.parametrize("kind", ["gpt2", "llama", "qwen2", "gemma2"])
 def test_the_next_token_is_the_models_own(kind, tmp_path):
     folder, network = causal_model(tmp_path / kind, kind)
     states = [load_model(str(folder)).read(prompt, "prompt") for prompt in PROMPTS]
@@ -98,7 +98,9 @@ def test_the_next_token_is_the_models_own(kind, tmp_path):
         with torch.no_grad(), Float64():
             output = network(input_ids=ids, output_hidden_states=True)
             laws.append(output.logits[0, -1].softmax(0).numpy())
-            between.append(network.lm_head(norm(output.hidden_states[1]))[0, -1].softmax(0).numpy())
+            logits = network.lm_head(norm(output.hidden_states[1]))[0, -1]
+            cap = getattr(network.config, "final_logit_softcapping", None)  # of Gemma 2
+            between.append((logits if cap is None else cap * (logits / cap).tanh()).softmax(0).numpy())
     expected = np.array(laws)
     np.testing.assert_allclose(entropy[-1], -(expected * np.log(expected)).sum(axis=1), rtol=0, atol=1e-10)
     np.testing.assert_array_equal(top[-1], expected.argmax(axis=1))

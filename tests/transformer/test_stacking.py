@@ -44,11 +44,19 @@ def test_distances_are_those_of_the_sorted_cosines(tmp_path):
     assert found["distance"][4, LAYERS] == pytest.approx(expected, abs=1e-12)  # rounding
 
 
+def test_cosines_of_equal_tokens_are_in_the_last_bin():
+    """The product of a unit vector with itself may be above 1 by rounding."""
+    tokens = np.random.default_rng(0).standard_normal((50, 5))
+    assert max(x @ x for x in unit(tokens)) > 1
+    cosines = [pair_cosines(np.stack([token, token])) for token in tokens]
+    assert np.histogram(cosines, EDGES)[0][-1] == len(tokens)
+
+
 def test_peaks_of_clusters_are_their_cosines():
     """Two clusters of 20 tokens at 60° have ⟨x, y⟩ = 1 within a cluster and ½ between the clusters."""
     angles = np.repeat([0.0, np.pi / 3], 20)
     cosines = pair_cosines(np.stack([np.cos(angles), np.sin(angles)], axis=1))
-    density, _ = np.histogram(np.clip(cosines, -1, 1), EDGES, density=True)
+    density, _ = np.histogram(cosines, EDGES, density=True)
     np.testing.assert_allclose(peaks(density), [0.5, 1.0], atol=1 / BINS)  # half a bin
 
 

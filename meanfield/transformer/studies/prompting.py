@@ -4,6 +4,8 @@ The distribution of the next token after each layer is that of the last token's 
 
     p_k = softmax(W_head N(h_k)) ,     N the norm after the last layer
 
+In Gemma 2 a logit z is replaced by c tanh(z/c), c the cap of the model.
+
 The distributions of two prompts are compared by total variation, ½ Σ |p − q|. The reading of states between layers by
 the head of the last one is the "logit lens"; no model was trained for it before the last layer.
 """
@@ -57,6 +59,8 @@ def next_token(prompts: Sequence[HiddenStates], head: Floats, decode: Callable[[
     of a token from its number.
     """
     logits = np.stack([[one @ head.T for one in _normalized_states(states)] for states in prompts], axis=1)
+    cap = getattr(prompts[0].config, "final_logit_softcapping", None)
+    logits = logits if cap is None else cap * np.tanh(logits / cap)
     highest = logits.max(axis=-1, keepdims=True)
     log_p = logits - (highest + np.log(np.exp(logits - highest).sum(axis=-1, keepdims=True)))
     p, dims = np.exp(log_p), ("layer", "prompt")

@@ -155,7 +155,7 @@ def _recover_atoms(last: dict[str, Floats]) -> dict[str, Labelled]:
 def pair_cosines(states: Floats) -> Floats:
     """Return the sorted cosines ⟨x_i, x_j⟩, i < j, of all pairs of states (n, d) with directions x_i."""
     x = unit_vectors(states)
-    return np.sort((x @ x.T)[np.triu_indices(len(x), 1)])
+    return np.sort((x @ x.T)[np.triu_indices(len(x), 1)]).clip(-1.0, 1.0)  # beyond by rounding
 
 
 def peaks(density: Floats) -> Floats:
