@@ -51,7 +51,7 @@ def attention_maps(subjects: Subjects) -> Outcome:
     arrays = {
         **subjects.coordinates(),
         "accuracy_uniform": Labelled(AXES, uniform_accuracy, "fraction of correct answers with uniform attention"),
-        **coordinates(map=MAPS, pair=OTHERS, scaled_pair=["pde", "uniform"]),
+        **coordinates(map=MAPS, pair=OTHERS, scaled_pair=["pde", "uniform"], layer=np.arange(values.shape[-1]) + 1),
         "scale": Labelled(("scale",), SCALES, "factor of the logits of untrained networks"),
     }
     for k, (name, long_name) in enumerate(MEASURES.items()):

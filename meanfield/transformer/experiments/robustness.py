@@ -155,7 +155,8 @@ def kept_tokens(inputs: Tensor, size: float) -> Tensor:
 def leave_out(network: TokenNetwork, inputs: Tensor, size: float) -> Tensor:
     """Return the logits of a network without the fraction ``size`` of the tokens, drawn at random.
 
-    The remaining tokens keep their positions.
+    The remaining tokens keep their learned or sinusoidal positions. Rotary positions, diffusion and sparse patterns
+    count the remaining tokens only.
     """
     states = network.embed(inputs)
     kept = kept_tokens(inputs, size)[..., None].expand(-1, -1, states.shape[-1])

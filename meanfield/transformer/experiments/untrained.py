@@ -93,7 +93,7 @@ def untrained(case: TrainingCase, seeds: tuple[int, ...], show: Printer, workers
         found[k, 3] = exact(one)
     dims = ("ablation", "form", "layer")
     arrays = {
-        **coordinates(ablation=[one.name for one in ABLATIONS], form=FORMS),
+        **coordinates(ablation=[one.name for one in ABLATIONS], form=FORMS, layer=np.arange(LAYERS) + 1),
         "growth": Labelled(dims, found, "log of the growth of a mode, radius or deviation, by layers"),
     }
     return Outcome(arrays, summary, draw)

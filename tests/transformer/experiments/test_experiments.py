@@ -63,6 +63,7 @@ from meanfield.transformer.experiments.stabilizers import (  # noqa: E402
     profiles,
     separation_of,
     stabilizers,
+    train_and_measure,
 )
 from meanfield.transformer.experiments.statistics import (  # noqa: E402
     describe,
@@ -441,6 +442,20 @@ def test_stabilizers_in_processes_are_those_in_one():
     assert np.any(explosion[..., 1, 0] < 1)  # the rate is 1000
 
 
+def test_an_explosion_in_the_last_step_is_one():
+    """A training of one step, which explodes, has completed no step."""
+    found = train_and_measure(TrainingCase().replace([*SMALL, "training.batch=1000", "training.explosion=1e-6"]))
+    assert found["explosion"] == 0
+
+
+def test_depths_of_a_grid_are_sorted():
+    """Verdicts and figure read the largest depth at the end of its axis."""
+    case = TrainingCase().replace([*SMALL, "training.explosion=1e-6"])
+    vary = ["network.layers=10,2", "network.residual=true", "network.layer_norm=pre", "training.rate=0.01"]
+    found = stabilizers(case, (0,), lambda text: None, vary=vary)
+    assert found["layers"].tolist() == [2, 10]
+
+
 def test_a_grid_has_an_axis_for_each_key(tmp_path):
     case = TrainingCase().replace(SMALL)
     vary = ["network.layer_norm=none,peri", "network.residual=true", "network.layers=1", "training.rate=0.01",
@@ -604,6 +619,8 @@ def test_the_command_writes_a_file_and_a_figure(name, tmp_path, capsys):
     with xarray.open_dataset(path, engine="h5netcdf") as data:
         assert data.attrs["experiment"] == name
         assert data.attrs["summary"] in printed
+        if name in ("attention", "untrained"):  # maps of layers, or growth by layers: none before the first layer
+            assert data.layer.values[0] == 1
         if name not in ("scaling", "untrained"):  # these experiments train nothing
             networks = ["transformer", "pde", "transformer, no attention", "pde, no attention"]
             assert list(data.network.values.astype(str))[:4] == networks[: 2 if name == "positions" else 4]
