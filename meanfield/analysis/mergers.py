@@ -129,11 +129,11 @@ def staircase(run: Run) -> tuple[Floats, Floats] | None:
     For clusters far apart the scaled energy is Σ m² of their masses, a staircase over time. The scaled energy is
     defined for Q = K = V = I and β > 0, if E was recorded. Q and K may be multiples qI and kI with q k > 0: then the
     values are 2β e^{−βqk} E. All tokens attend to each other as unit vectors: there is no mask, no pattern, and a layer
-    norm.
+    norm. The model has not changed at a resumption of the run.
     """
     from meanfield.diagnostics.table import energy_beta, energy_unit
     from meanfield.model.layer_norm import LAYER_NORMS
-    from meanfield.runtime.segments import case_of
+    from meanfield.runtime.segments import case_of, model_changes
 
     case = case_of(run)
     attention = case.attention
@@ -141,7 +141,7 @@ def staircase(run: Run) -> tuple[Floats, Floats] | None:
     plain = attention.is_scalar and attention.value_scale == 1 and attention.kernel == "exponential"
     plain = plain and attention.mask == "none" and attention.pattern is None
     plain = plain and not LAYER_NORMS[case.stabilizers.layer_norm].sees_positions
-    if not plain or beta <= 0 or "energy" not in run.diagnostics or len(run.sample_times) == 0:
+    if not plain or model_changes(run) or beta <= 0 or "energy" not in run.diagnostics or len(run.sample_times) == 0:
         return None
     with np.errstate(over="ignore"):  # for the unit of a damaged file
         unit = float(np.exp(energy_unit(run, beta) - beta))

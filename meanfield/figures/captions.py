@@ -12,6 +12,7 @@ from meanfield.analysis.text import format_time
 from meanfield.diagnostics.overflow import describe_overflow, overflows
 from meanfield.figures.axes import inches_across, panels_across
 from meanfield.figures.run_data import LAYERS, SNAPSHOTS, TIME, RunData, snapshots_chosen
+from meanfield.runtime.segments import read_segments
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -40,6 +41,7 @@ def facts(run_data: RunData) -> list[str]:
         run_data.attention,
         *([f"β = {run_data.beta:g}"] if np.isfinite(run_data.beta) else []),
         *([_noise(run_data)] if run_data.noise else []),
+        *run_data.model_changes,
         *([f"atoms from {run_data.moment(run_data.handover, _time)}"] if np.isfinite(run_data.handover) else []),
         *([run_data.state] if run_data.state else []),
         *([overflow] if (overflow := _overflow(run_data)) else []),
@@ -144,7 +146,8 @@ def describe_state(run: Run, case: Case) -> str:
     if reason == "failed":
         reason = "exploded" if run.attributes.get("exploded") else "failed"
     before = (LAYERS if case.time.counts_layers else TIME)[1]
-    return f"{reason} at {before}{format_time(run.times[-1])} of {format_time(case.time.end)}"
+    until = read_segments(run.attributes)[-1].until
+    return f"{reason} at {before}{format_time(run.times[-1])} of {format_time(until)}"
 
 
 def cluster_history(run_data: RunData) -> str:

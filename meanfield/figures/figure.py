@@ -90,14 +90,15 @@ def fits(size: tuple[float, float] | None) -> Iterator[None]:
 def load(path: str | Path | Run) -> RunData:
     """Return the data for figures of a run, or of its file. Raises FileError for a run without snapshots."""
     from meanfield.diagnostics.table import energy_unit, entropy_is_relative
-    from meanfield.runtime.segments import case_of
+    from meanfield.runtime.segments import case_of, model_changes
 
     run = read(path)
     if run.is_solution:
         raise FileError(f"{run.path}: holds a solution of a PDE, which plot, movie and view show; expected a run")
     if len(run.times) == 0:
         raise FileError(f"{run.path}: holds no snapshot yet")
-    case, kind = case_of(run), kind_of(run.manifold)
+    case, kind, changes = case_of(run), kind_of(run.manifold), model_changes(run)
+    power = None if changes else run.diagnostics.get("power")
     run_data = RunData(
         title=case.title,
         manifold=run.manifold,
@@ -108,8 +109,9 @@ def load(path: str | Path | Run) -> RunData:
         times=run.times,
         density=run.density,
         diagnostics={"time": run.sample_times, **run.diagnostics},
-        growth=_growth(case, run.diagnostics["power"].shape[1]) if "power" in run.diagnostics else None,
-        critical=_critical(case),
+        model_changes=tuple(changes),
+        growth=None if power is None else _growth(case, power.shape[1]),
+        critical=None if changes else _critical(case),
         state=describe_state(run, case),
         dimension=case.domain.d if "dimension" in kind.__struct_fields__ else None,
         edges=None if kind.edges is None else run.variable(kind.edges),
@@ -121,7 +123,7 @@ def load(path: str | Path | Run) -> RunData:
         relative_entropy=entropy_is_relative(run, kind.uniform is not None),
         log_spacing=case.output.spacing == "log",
         in_layers=case.time.counts_layers,
-        predictions=predictions_of(case),
+        predictions={} if changes else predictions_of(case),
         components=_components(run),
         clusters=counter(run),
     )

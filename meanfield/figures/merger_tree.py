@@ -17,7 +17,7 @@ from meanfield.figures.captions import SEPARATOR, set_heading, set_title
 from meanfield.figures.figure import WIDTH, write_figure
 from meanfield.figures.labels import LabeledLine, write_beside
 from meanfield.figures.run_data import BLACK, BLUE, GREEN, ORANGE, PURPLE, SKY, VERMILION
-from meanfield.runtime.segments import case_of
+from meanfield.runtime.segments import case_of, model_changes
 from solvers.io.run_file import FileError, Run, read
 from solvers.mesh.mesh import Floats
 
@@ -188,7 +188,8 @@ def _heading(run: Run) -> list[str]:
     facts = [run.manifold, *describe_layer(case)]
     facts += [f"β = {case.attention.beta_effective:g}"] if case.domain.has_softmax else []
     noise = case.stabilizers.noise
-    return [title, SEPARATOR.join([*facts, *([f"noise κ = {noise:g}"] if noise else [])])]
+    facts += [f"noise κ = {noise:g}"] if noise else []
+    return [title, SEPARATOR.join([*facts, *model_changes(run)])]
 
 
 def _time_axis(tracks: Tracks, mergers: Sequence[Merger], log_spacing: bool) -> tuple[tuple[float, float], bool]:

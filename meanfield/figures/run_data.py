@@ -57,6 +57,7 @@ class RunData:
                   "power" is (sample, degree) from degree 0 on
     critical      noise below which the uniform density is unstable, or None
     growth        (degrees,) predicted growth rate λ of each mode about uniform, from degree 0 on, or None
+    model_changes changes of the model at resumptions of the run, after which no prediction holds
     predictions   of diagnostics, by name
     components    user-defined diagnostics: descriptions by name
     shown         snapshots to draw, instead of those that are chosen by the changes of the run; None to choose
@@ -101,6 +102,7 @@ class RunData:
     relative_entropy: bool = False
     log_spacing: bool = False
     in_layers: bool = False
+    model_changes: tuple[str, ...] = ()
     predictions: Mapping[str, Prediction] = field(default_factory=dict)
     components: Mapping[str, str] = field(default_factory=dict)
     clusters: Callable[[int], SnapshotClusters] | None = None

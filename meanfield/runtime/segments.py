@@ -18,11 +18,13 @@ import msgspec
 from meanfield.case.case import Case
 from meanfield.case.errors import CaseError
 from meanfield.case.load import parse
+from meanfield.case.overrides import canonicalize_section
 from meanfield.components.loaded import require_components
 from meanfield.runtime.provenance import provenance
 from solvers.io.run_file import FileError, Run
 
 FIXED = ("domain", "initial", "output.diagnostics")  # determine the cells of the file, its first density, its columns
+MODEL = ("attention", "feed_forward", "reaction", "stabilizers", "sequence", "time.method", "time.step")  # of tokens
 ATTRIBUTES = ("case", "start", "versions", "git_commit", "command")  # attributes of each segment
 
 
@@ -66,6 +68,19 @@ def case_of(run: Run) -> Case:
         raise FileError(f"{run.path}: has no case; it was not written by `meanfield run`")
     require_components(run.path, run.attributes)
     return parse(run.attributes["case"])
+
+
+def model_changes(run: Run) -> list[str]:
+    """Return the changes of the model of a run at resumptions, such as "attention.beta=4 from t = 1".
+
+    Predictions for the case with which the run has started do not hold after such a change. Raises FileError for
+    damaged segments.
+    """
+    found = []
+    for segment in read_segments(run.attributes)[1:]:
+        texts = [text for text in segment.changes if canonicalize_section(text.strip(' "')).startswith(MODEL)]
+        found += [f"{' '.join(texts)} from t = {segment.from_time:g}"] if texts else []
+    return found
 
 
 def case_table(attributes: Mapping[str, object]) -> dict[str, Any]:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import replace
+from pathlib import Path
 
 import numpy as np
 import pytest
@@ -11,13 +12,16 @@ from shipped.test_layer_norms import tokens
 from support.exact import mean_cosine, moebius_parameter, resultant
 from support.run_data import law
 
-from meanfield import load_case, simulate
-from meanfield.figures.figure import panel
+from meanfield import load_case, resume, run, simulate
+from meanfield.analysis.mergers import staircase
+from meanfield.figures.captions import facts
+from meanfield.figures.figure import load, panel
 from meanfield.figures.panels.curves import AHEAD, time_range
 from meanfield.figures.panels.selected import panels
 from meanfield.figures.predictions.pair import Pair
 from meanfield.figures.predictions.prediction import Prediction
 from meanfield.figures.predictions.table import predictions_of
+from solvers.io.run_file import RunFile, read
 
 PLANE = "attention.value=[[1.0,0.3],[0.0,0.4]]"
 
@@ -148,6 +152,21 @@ def test_two_tokens_are_predicted_with_every_layer_norm(scheme: str) -> None:
     assert np.isnan(moment) or tokens(case, np.array([0, moment]))[0][1] == pytest.approx(np.pi / 3, abs=1e-5)
     assert not predictions_of(load_case(f"layer_norm_{scheme}", ["stabilizers.noise=0.1"] if scheme in ("ngpt", "cod")
                                         else ["stabilizers.gate=0.1"]))  # fmt: skip
+
+
+def test_no_prediction_for_a_run_whose_model_has_changed_at_a_resumption(tmp_path: Path) -> None:
+    """The predicted curve is that of the first β; the heading has the time from which another one applies."""
+    path = tmp_path / "run.h5"
+    run("tokens_pair", path, beta=1, end=0.5, samples=4)
+    resume(path, changes={"output.samples": 8, "time.end": 0.6})
+    assert "centroid" in load(path).predictions
+    resume(path, changes={"attention.beta": 4, "time.end": 1.0})
+    found = load(path)
+    assert found.predictions == {}
+    assert "attention.beta=4 from t = 0.6" in facts(found)
+    assert staircase(read(path)) is None
+    RunFile.append(path).close(stop_reason="interrupted")
+    assert load(path).state == "interrupted at t = 1 of 1"
 
 
 def test_the_time_of_the_pair_solves_its_equation() -> None:
