@@ -56,6 +56,7 @@ def _modes_on_circle(directions: Floats, masses: Floats, beta: float) -> int:
 def _modes_by_ascent(directions: Floats, masses: Floats, beta: float, starts: int, rounds: int) -> int:
     """Return the number of limits of mean-shift iterations from some of the points: a lower bound of the modes."""
     from scipy.cluster.hierarchy import fcluster, linkage
+    from scipy.spatial.distance import pdist
 
     some = np.unique(np.linspace(0, len(directions) - 1, min(starts, len(directions))).astype(int))
     places, same = directions[some], MODE_DISTANCE / np.sqrt(max(beta, 1.0))
@@ -67,4 +68,4 @@ def _modes_by_ascent(directions: Floats, masses: Floats, beta: float, starts: in
         step, places = np.abs(moved - places).max(), moved
         if step < FLAT:
             break
-    return 1 if len(places) == 1 else int(fcluster(linkage(places, "single"), same, "distance").max())
+    return 1 if len(places) == 1 else int(fcluster(linkage(pdist(places), "single"), same, "distance").max())

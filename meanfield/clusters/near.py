@@ -44,10 +44,11 @@ def groups_of_number(points: Floats, count: int) -> Labels:
 def _linked(points: Floats, limit: float, criterion: str) -> Labels:
     """Return labels (n,) of the single-linkage clusters of points (n, d), in the order of their first points."""
     from scipy.cluster.hierarchy import fcluster, linkage
+    from scipy.spatial.distance import pdist
 
     if len(points) < 2:
         return np.zeros(len(points), dtype=np.intp)
-    labels = fcluster(linkage(points, "single"), limit, criterion)
+    labels = fcluster(linkage(pdist(points), "single"), limit, criterion)
     _, first, group = np.unique(labels, return_index=True, return_inverse=True)
     return np.argsort(np.argsort(first))[group]
 

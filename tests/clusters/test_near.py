@@ -8,6 +8,7 @@ from support.exact_atoms import pair_time
 from meanfield import run as write
 from meanfield import simulate
 from meanfield.clusters.among_tokens import find_clusters_of_tokens
+from meanfield.clusters.modes import count_modes
 from meanfield.clusters.near import SCALE, groups_of_number, groups_within, merging_angle
 from meanfield.clusters.on_cells import find_clusters
 from meanfield.domains.sphere.initial import initial_points
@@ -47,6 +48,13 @@ def test_groups_are_chains_numbered_by_their_first_members():
     np.testing.assert_array_equal(groups_within(points, 0.15), [0, 1, 2, 1, 3])
     np.testing.assert_array_equal(groups_of_number(points, 2), [0, 1, 0, 1, 0])
     np.testing.assert_array_equal(groups_of_number(points, 5), np.arange(5))
+
+
+@pytest.mark.filterwarnings("error")
+def test_points_that_resemble_a_matrix_of_distances_are_grouped_without_a_warning():
+    points = np.array([[0.0, 1.0], [1.0, 0.0]])
+    np.testing.assert_array_equal(groups_within(points, 0.1), [0, 1])
+    assert count_modes(points, np.full(2, 0.5), 100.0) == 2
 
 
 @pytest.mark.parametrize("masses", [(0.5, 0.5), (0.9, 0.1)])
