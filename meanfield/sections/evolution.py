@@ -63,12 +63,17 @@ class Stabilizers(Section, frozen=True):
             "scheme of layer norm, which fixes or scales the radius of tokens; none: tokens move freely in R^d", "post"
         ),
         "alpha": Key("speed α of tokens with layer_norm = 'ngpt'", 1.0),
-        "switch": Key("time at which layer_norm = 'mix' changes from post to pre", 2.0, unit="time"),
+        "switch": Key("time at which layer_norm = 'mix' changes from post to pre (1)", 2.0, unit="time"),
         "scale": Key("radius of the sphere that layer norm keeps tokens on (√d for RMS norm)", 1.0),
         "residual": Key("false: a layer replaces a token instead of moving it, with time.method = 'layers'", False),
         "gate": Key("γ of the decay −γx, where tokens have a radius", 0.5, unit="1/time"),
         "noise": Key("diffusion coefficient κ of κΔρ", 0.05, unit="1/time"),
     }
+
+    @property
+    def switch_time(self) -> float:
+        """Return the time ``switch`` at which the layer norm mix changes from post to pre, 1 by default."""
+        return 1.0 if self.switch is None else self.switch
 
 
 class Time(Section, frozen=True):

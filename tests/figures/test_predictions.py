@@ -154,6 +154,24 @@ def test_two_tokens_are_predicted_with_every_layer_norm(scheme: str) -> None:
                                         else ["stabilizers.gate=0.1"]))  # fmt: skip
 
 
+@pytest.mark.parametrize(
+    ("norm", "points", "is_predicted"),
+    [("mix", [[1.0, 0.0], [0.6, 0.8]], True), ("pre", [[2.0, 0.0], [1.2, 1.6]], True),
+     ("pre", [[2.0, 0.0], [0.6, 0.8]], False)],
+    ids=["mix switches at t = 1", "both points have the radius 2", "two radii"],
+)  # fmt: skip
+def test_two_tokens_move_as_predicted(norm: str, points: list[list[float]], is_predicted: bool) -> None:
+    """Tokens begin at the lengths of the points if initial.radius is absent; mix switches at t = 1 by default."""
+    sections = {"domain": {"manifold": "particles"}, "attention": {"beta": 2.0}, "stabilizers": {"layer_norm": norm}}
+    sections |= {"initial": {"kind": "points", "points": points}, "time": {"end": 2.0}, "output": {"samples": 4}}
+    case = load_case(sections)
+    found, diagnostics = predictions_of(case), simulate(case).diagnostics
+    assert found.keys() == ({"centroid", "radius"} if is_predicted else set())
+    for name, prediction in found.items():
+        values = diagnostics[name] if name == "radius" else np.linalg.norm(diagnostics[name], axis=1)
+        np.testing.assert_allclose(prediction.trace(diagnostics.time), values, rtol=1e-7)  # LSODA: 1e-9 a step
+
+
 def test_no_prediction_for_a_run_whose_model_has_changed_at_a_resumption(tmp_path: Path) -> None:
     """The predicted curve is that of the first β; the heading has the time from which another one applies."""
     path = tmp_path / "run.h5"

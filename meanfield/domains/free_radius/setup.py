@@ -81,7 +81,7 @@ def _switch_time(case: Case) -> float:
     stabilizers = case.stabilizers
     if LAYER_NORMS[stabilizers.layer_norm].parameter != "switch":
         return np.inf
-    return 1.0 if stabilizers.switch is None else stabilizers.switch
+    return stabilizers.switch_time
 
 
 def _radius_check(space: FreeRadius, outermost: float) -> Check:

@@ -130,13 +130,12 @@ def particle_velocity(case: Case, heads: Sequence[Head], masses: Floats | None =
     A sphere of radius g counts as the unit sphere with β g² instead of β.
     """
     attention, stabilizers = case.attention, case.stabilizers
-    switch = 1.0 if stabilizers.switch is None else stabilizers.switch
     return ParticleVelocity(
         case.beta_of_heads,
         attention.normalization,
         tuple(heads),
         masses,
-        LayerNorm(stabilizers.layer_norm, stabilizers.alpha, switch),
+        LayerNorm(stabilizers.layer_norm, stabilizers.alpha, stabilizers.switch_time),
         feed_forward_of(case),
         stabilizers.gate,
         attention.mask == "causal",

@@ -46,7 +46,10 @@ def radius_of_two(case: Case) -> Prediction | None:
 
 
 def _are_two(case: Case) -> bool:
-    """Return whether a case has two equal tokens, softmax attention, Q = K = V = I, layer norm, and continuous time."""
+    """Return whether a case has two equal tokens, softmax attention, Q = K = V = I, layer norm, and continuous time.
+
+    Equal tokens have the same mass and the same radius.
+    """
     from meanfield.sections.attention import Attention
     from meanfield.sections.evolution import Stabilizers
 
@@ -56,7 +59,21 @@ def _are_two(case: Case) -> bool:
     )
     alone = case.feed_forward is None and case.reaction is None and case.sequence is None and case.handover is None
     sees_directions = norm.layer_norm != "none" and case.time.method != "layers"
-    return plain and alone and sees_directions and cosine_of_pair(case) is not None
+    if not (plain and alone and sees_directions) or cosine_of_pair(case) is None:
+        return False
+    return _radius_of_pair(case) is not None
+
+
+def _radius_of_pair(case: Case) -> float | None:
+    """Return the initial radius of the two tokens of a case; None where their radii are different."""
+    from meanfield.sections.initial import Points
+
+    start = case.initial
+    assert isinstance(start, Points)
+    if start.radius is not None or not case.tokens_have_radius:
+        return 1.0 if start.radius is None else start.radius
+    lengths = np.linalg.norm(start.points, axis=1)
+    return float(lengths[0]) if np.isclose(lengths[0], lengths[1], rtol=1e-9) else None
 
 
 def _solve_pair(case: Case, times: Floats) -> tuple[Floats, Floats]:
@@ -64,10 +81,11 @@ def _solve_pair(case: Case, times: Floats) -> tuple[Floats, Floats]:
 
     The equation is φ̇ = 2 θ̇ with the rates of model/layer_norm.py.
     """
-    cosine, start = cosine_of_pair(case), getattr(case.initial, "radius", None)
+    cosine, radius, stabilizers = cosine_of_pair(case), _radius_of_pair(case), case.stabilizers
     assert cosine is not None
-    norm = LayerNorm(case.stabilizers.layer_norm, case.stabilizers.alpha or 1.0, case.stabilizers.switch or 0.0)
-    state = np.array([np.arccos(np.clip(cosine, -1, 1)), 1.0 if start is None else float(np.max(start))])
+    assert radius is not None
+    norm = LayerNorm(stabilizers.layer_norm, stabilizers.alpha, stabilizers.switch_time)
+    state = np.array([np.arccos(np.clip(cosine, -1, 1)), radius])
     corner = norm.switch if norm.scheme.parameter == "switch" else np.inf
     early, late = times[times < corner], times[times >= corner]
     before, after = norm, norm
