@@ -121,20 +121,21 @@ new_case = (
     overwrite("an existing FILE.toml"),
 )
 prefix = option("prefix", "PREFIX", "prefix of the keys, for example attention", nargs="?", default="")
-run_file = option("file", "FILE.h5", "a file that `meanfield run` has written")
 _RUNS = "a file of `meanfield run`, `transformer read` or `transformer reference`"
-states_file, first_run = option("file", "FILE.h5", _RUNS), option("file", "A.h5", _RUNS)
-stored_file = option("file", "FILE.h5", "a file of `meanfield run`, `meanfield sweep` or `solvers.record`")
-exported_file = option(
-    "file", "FILE.h5", "a file of `meanfield run`, `sweep`, `transformer read|reference` or `solvers.record`"
+run_file, watched_file, states_file, animated_file, stored_file, exported_file, drawn_file, described_file = (
+    option("file", "FILE.h5", of)
+    for of in (
+        "a file that `meanfield run` has written",
+        "the file of a run in progress",
+        _RUNS,
+        "a file of `meanfield run`, `transformer read|reference` or `solvers.record`",
+        "a file of `meanfield run`, `meanfield sweep` or `solvers.record`",
+        "a file of `meanfield run`, `sweep`, `transformer read|reference` or `solvers.record`",
+        "a file of `meanfield run`, `sweep`, `transformer read|reference|experiment|fit` or `solvers.record`",
+        "a file of `meanfield run`, `sweep` or `transformer`, or of `solvers.record`",
+    )
 )
-described_file = option(
-    "file", "FILE.h5", "a file of `meanfield run`, `sweep` or `transformer`, or of `solvers.record`"
-)
-drawn_file = option(
-    "file", "FILE.h5",
-    "a file of `meanfield run`, `sweep`, `transformer read|reference|experiment|fit` or `solvers.record`",
-)  # fmt: skip
+first_run = option("file", "A.h5", _RUNS)
 other_run = option(
     "other",
     "B.h5",

@@ -58,9 +58,9 @@ COMMANDS: dict[str, Command] = {
     ),
     "movie": (
         file_commands.movie,
-        "animate a run, with a frame for each snapshot",
+        "animate a run, with a frame for each snapshot; at logarithmic times only for visible changes",
         f"FILE.h5 [-o FILE.gif|FILE.mp4] [--fps 12] [--overwrite] [--quiet] {_OWN}",
-        (options.states_file, options.components, *options.movie_options, options.quiet),
+        (options.animated_file, options.components, *options.movie_options, options.quiet),
     ),
     "view": (
         file_commands.view,
@@ -72,7 +72,7 @@ COMMANDS: dict[str, Command] = {
         file_commands.watch,
         "serve the page of a run in progress to browsers of this machine",
         f"FILE.h5 {_OWN}",
-        (options.run_file, options.components),
+        (options.watched_file, options.components),
     ),
     "export": (
         file_commands.export,

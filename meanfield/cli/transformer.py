@@ -224,7 +224,8 @@ COMMANDS = {
     ),
     "experiment": (
         study("experiment", source="training"),
-        "run an experiment on the standard Transformer and the PDE network, trained and untrained, over several seeds: "
+        "run an experiment on the standard Transformer and the PDE network, over several seeds (scaling and untrained "
+        "train no network): "
         + ", ".join(add.EXPERIMENTS),
         f"NAME [TRAINING] [--set KEY=VALUE ...] [--seeds N] [--jobs N] [--dask ADDRESS] "
         f"[--vary KEY=VALUE,... ...] {_FILES} [--quiet]",

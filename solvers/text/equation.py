@@ -40,8 +40,9 @@ def from_text(
 ) -> Equation:
     """Return an equation that is written as text, such as "dt(u) = laplace(u) + u - u**3".
 
-    Summands that are linear in their own field, with operators and constant coefficients, form a stiff term, by default
-    solved implicitly; all others are explicit, and so are wave equations (method "symplectic"). Derivatives are finite
+    Summands that are linear in their own field, with operators and constant coefficients, form a stiff term. The
+    default method is implicit in the stiff term and explicit in the other summands; implicit in all summands if a
+    nonlinear one contains laplace or div; and explicit, "symplectic", for wave equations. Derivatives are finite
     volumes of second order.
 
     Parameters
