@@ -1,12 +1,15 @@
 """Clusters of weighted tokens on S^{d−1}: angular single linkage with persistence, in any dimension.
 
-    i ~ j  where  ∠(x_i, x_j) ≤ s          f(x) = Σ_j m_j e^{(⟨x, x_j⟩ − 1)/s²}          s the scale, an angle (radians)
+    i ~ j  where  ∠(x_i, x_j) ≤ s          f(x) = Σ_j m_j e^{(⟨x, x_j⟩ − 1)/h²}          s the scale, an angle (radians)
 
 For s = 1/√β and Q = K = I, the attention between tokens within s of each other is at least e^{−½} of their attention to
 themselves. Chains of such tokens are joined, except where the density f falls by more than half between two of its
 peaks: the persistence of f on this graph (Chazal, Guibas, Oudot, Skraba 2013, ToMATo). Clusters are therefore never
 nearer than s unless f has a pass between them, and a token farther than s from all others is a cluster, unless the
 token is stray.
+
+The bandwidth h of f is s. Many tokens on circle and sphere have h between s/2 and s, the angle at which f of uniform
+tokens is 8 times its noise, so that they have the clusters of their density.
 
 Sixteen or more tokens of equal masses have clusters only if they differ from independent uniform tokens. Where f of
 uniform tokens is too noisy to show this, the test is
@@ -42,6 +45,7 @@ MIN_TESTED = 15.5  # (Σ m)²/Σ m², the number of tokens of equal masses: each
 MIN_SURE = 25  # of uniform tokens: f over the part of one token, and (f over its noise)²: f does not double then
 MAX_DEVIATIONS = ((1.0, 6.0), (1 / 16, 10.0))  # of U, in standard deviations, with scales relative to s
 MIN_DEVIATION = -4.0  # U ≥ 0 is skewed to the right: smaller values occur for less than 1e-3 of uniform tokens
+SMOOTH = 8.0  # kernel density of uniform tokens over its noise, at the bandwidth on circle and sphere
 MIN_SHARE = 0.01  # of the tokens: a smaller group where f is low is no cluster
 FEW_TOKENS = 100  # number of tokens whose pairs cost less than a transform; each is at least a hundredth of them
 MAX_TOKENS = 2048  # from which representatives are chosen for d > 3; the rest go with the nearest
@@ -165,7 +169,9 @@ def _merge_by_cells(directions: Floats, masses: Floats, scale: float) -> Cover:
 
     The mean directions represent the tokens. The kernel density is computed by a harmonic transform.
     """
-    mesh, transform, share = _density_estimate(directions.shape[1], scale)
+    d, squares = directions.shape[1], float((masses**2).sum())
+    bandwidth = _bandwidth(d, scale, squares)
+    mesh, transform, share = _density_estimate(d, scale, bandwidth)
     cells = _cells_of(mesh, directions)
     cell_masses = np.bincount(cells, masses, mesh.cells).astype(float)
     coefficients = transform.analysis(cell_masses)
@@ -175,9 +181,9 @@ def _merge_by_cells(directions: Floats, masses: Floats, scale: float) -> Cover:
     occupied, nearest = is_occupied.nonzero()[0], is_occupied.cumsum()[cells] - 1
     means = _sums_of_groups(nearest, np.ones(len(nearest)), directions, len(occupied))
     means /= np.linalg.norm(means, axis=1, keepdims=True)
-    d, sharp = directions.shape[1], scale**-2
+    sharp = bandwidth**-2
     total = float(cell_masses @ density) * mesh.volume * _mean_kernel(d, sharp)
-    random = _may_be_uniform(masses, total - float((masses**2).sum()), d, sharp)
+    random = _may_be_uniform(masses, total - squares, d, sharp)
     return Cover(means, np.maximum(density[occupied], 0.0), 1.0 / mesh.volume, nearest, random)
 
 
@@ -196,21 +202,31 @@ def _sums_of_groups(group: Labels, weights: Floats, values: Floats, count: int) 
     return np.asarray(sums.reshape(count, d))
 
 
+def _bandwidth(dimension: int, scale: float, squares: float) -> float:
+    """Return the bandwidth of the kernel density of tokens on circle or sphere, from ``scale``/2 to ``scale``, radians.
+
+    The density of uniform tokens is SMOOTH times its noise at this bandwidth, if it is within these limits. ``squares``
+    is Σm² for masses of sum 1: the inverse of the number of tokens of equal masses.
+    """
+    noise_free = SMOOTH**2 * squares  # the part of the circle or sphere that the kernel must cover
+    bandwidth = np.sqrt(np.pi) * noise_free if dimension == 2 else np.sqrt(noise_free)
+    return float(np.clip(bandwidth, scale / 2, scale))
+
+
 @lru_cache(maxsize=4)
-def _density_estimate(dimension: int, scale: float) -> tuple[Mesh, Harmonics, Floats]:
+def _density_estimate(dimension: int, scale: float, bandwidth: float) -> tuple[Mesh, Harmonics, Floats]:
     """Return objects for kernel densities on the circle or sphere: mesh, transform, multipliers.
 
-    The mesh resolves the width ``scale`` of the kernel. Harmonics of each degree are multiplied by the multipliers of
-    the kernel, 1 for degree 0.
+    The cells of the mesh are a fraction of ``scale``. Harmonics of each degree are multiplied by the multipliers of the
+    kernel with the ``bandwidth``, 1 for degree 0.
     """
     if dimension == 2:
         mesh = circle(int(np.clip(16 * np.pi / scale, 256, 4096)))
     else:
         mesh = sphere(int(np.clip(4 * np.pi / scale, 48, 192)))
-    degree = exponential_degree(dimension, scale**-2)
-    if dimension == 2:
-        degree = min(degree, mesh.cells // 2)
-    multipliers = exponential_multipliers(dimension, scale**-2, degree + 1)
+    degree = exponential_degree(dimension, bandwidth**-2)
+    degree = min(degree, mesh.cells // 2 if dimension == 2 else 2 * len(mesh.ring_cells) - 1)
+    multipliers = exponential_multipliers(dimension, bandwidth**-2, degree + 1)
     return mesh, harmonic_transform(mesh, degree), multipliers / multipliers[0]
 
 

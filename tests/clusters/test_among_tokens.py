@@ -2,11 +2,17 @@
 
 import numpy as np
 import pytest
+from msgspec.structs import replace
 
+import meanfield as mf
 from meanfield.clusters import among_tokens
 from meanfield.clusters.among_tokens import find_clusters_of_tokens
 from meanfield.clusters.near import SCALE
+from meanfield.clusters.on_cells import find_clusters
 from meanfield.domains.particles.initial import tokens_equiangular
+from meanfield.domains.particles.initial_tokens import draw_tokens
+from meanfield.domains.sphere.initial_density import initial_density
+from solvers.mesh.mesh import sphere
 
 DIMENSIONS = pytest.mark.parametrize("dimension", [2, 3, 4, 64])
 
@@ -173,6 +179,26 @@ def test_an_arc_is_one_and_a_gap_parts_it(dimension, count):
     assert find_clusters_of_tokens(arc, np.full(count, 1 / count), 0.2).count == 1
     kept = arc[np.abs(angles - 1) > 0.125]
     assert find_clusters_of_tokens(kept, np.full(len(kept), 1 / len(kept)), 0.2).count == 2
+
+
+@pytest.mark.parametrize("sampling", ["random", "quantiles"])
+def test_many_tokens_have_the_clusters_of_their_density(sampling):
+    """The third bump would be on the slope of the first at a bandwidth of a quarter radian."""
+    bumps = (((0.0, 0.0, 1.0), 10.0, 0.6), ((1.0, 0.0, 0.0), 20.0, 0.3), ((0.0, -1.0, 0.0), 15.0, 0.1))
+    parts = [{"center": center, "concentration": c, "mass": mass} for center, c, mass in bumps]
+    case = mf.load_case(
+        {
+            "domain": {"manifold": "sphere", "resolution": 64},
+            "attention": {"beta": 9.0},
+            "initial": {"kind": "von_mises_fisher", "components": parts},
+            "time": {"end": 1.0},
+        }
+    )
+    mesh = sphere(64)
+    density = find_clusters(mesh, initial_density(case, mesh), reach=SCALE)
+    points, masses = draw_tokens(replace(case.initial, sampling=sampling), 4000, 3)
+    assert density.count == 3
+    np.testing.assert_allclose(find_clusters_of_tokens(points, masses).masses, density.masses, atol=0.02)
 
 
 def test_the_line_is_refused():
