@@ -34,11 +34,13 @@ from .operators import (
     has_cubics,
     is_complex_number,
     links_matrix,
+    share_of_data,
 )
 from .term import Step
 
 Coefficient = complex | Floats | Callable[[Floats], Floats]
 CONDITIONS = (Outflow, Value, Flux, Robin)
+LEAST_PART = 1 / 8  # of the longest explicit step: diffusion without data moves half of the mass in a fourth or more
 
 
 class Diffusion:
@@ -77,7 +79,8 @@ class Diffusion:
     Notes
     -----
     Fields are u (cells,) or (fields, cells). The term is of second order in time and space. For a number D on curves
-    and in boxes of equal cells between walls it is of fourth order in space. Walls conserve mass. On rings of latitude
+    and in boxes of equal cells between walls it is of fourth order in space. For a tensor a :class:`~solvers.Robin`
+    condition with b > 0 is of first order in space. Walls conserve mass. On rings of latitude
     with a number D, densities have two-point fluxes: the coordinates x, y and z of the cell centers are eigenvectors
     with the eigenvalue of Δ. Fields of any sign have fluxes of fitted cubics there, whose rates are of fourth order.
 
@@ -128,7 +131,8 @@ class Diffusion:
             if factor.real < 0:
                 raise ValueError(f"boundaries[{part.tag!r}] with a D = {factor}: expected a real part >= 0, no growth")
         self.is_autonomous = all(part.is_constant for part in self._parts)
-        self._each, self._by_field = each, len(each) if isinstance(D, (list, tuple)) else 0
+        self._by_field = len(each) if isinstance(D, (list, tuple)) else 0
+        self._shares = [[share_of_data(mesh, one, part) for part in self._parts] for one in each]
         self._operators = [_operator(mesh, one, self._parts, nonnegative) for one in each]
         self._explicit_dt = min(operator.explicit_dt for operator in self._operators)
         self._rate: Any = None
@@ -168,8 +172,9 @@ class Diffusion:
     def longest_steps(self, values: Floats, time: float = 0.0) -> list[Step]:
         """Return for each field the time in which its diffusion moves half of its mass, ½ ∫ρ / ∫abs(div D∇ρ).
 
-        For fields of any sign, ∫abs(u − ū) + 10⁻³ ∫abs(u) replaces ∫ρ, where ū is the mean. The least of these times
-        is :meth:`longest_step`.
+        For fields of any sign, ∫abs(u − ū) + 10⁻³ ∫abs(u) replaces ∫ρ, where ū is the mean. With data on the boundary
+        each time is at least an eighth of the longest explicit step, also for u = 0. The least of these times is
+        :meth:`longest_step`.
 
         Parameters
         ----------
@@ -186,11 +191,15 @@ class Diffusion:
         self._check(values)
         dot, volumes = self.mesh.backend.dot, self.mesh.volumes
         rows, changes = values.reshape(-1, self.mesh.cells), self._rates(time, values).reshape(-1, self.mesh.cells)
+        operators = self._operators if self._by_field else self._operators * len(rows)
         return [
-            time_to_move(
-                dot(volumes, row) if self.nonnegative else amplitude(self.mesh, row), dot(volumes, np.abs(change))
+            np.maximum(
+                time_to_move(
+                    dot(volumes, row) if self.nonnegative else amplitude(self.mesh, row), dot(volumes, np.abs(change))
+                ),
+                LEAST_PART * operator.explicit_dt if self._parts else 0.0,
             )
-            for row, change in zip(rows, changes, strict=True)
+            for row, change, operator in zip(rows, changes, operators, strict=True)
         ]
 
     def jacobian(self, fields: int) -> list[Any]:
@@ -312,8 +321,8 @@ class Diffusion:
 
     def _source(self, field: int, time: float, fields: int) -> Any:
         """Return the rate of change (cells,) of a field by the boundary data g; None if no boundary has data."""
-        D = self._each[field if self._by_field else 0]
-        source = diffusion_source(self.mesh, D, self._parts, time, fields)
+        shares = self._shares[field if self._by_field else 0]
+        source = diffusion_source(self.mesh, shares, self._parts, time, fields)
         return source if source is None or source.ndim == 1 else source[field]
 
     def _rates(self, time: float, values: Floats) -> Floats:

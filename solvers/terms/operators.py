@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import Any, Protocol
 
 import numpy as np
@@ -15,6 +16,8 @@ from ..mesh.mesh import Floats, Integers, Mesh
 from ..mesh.ring_gradients import MIN_RINGS, ring_gradients
 from ..mesh.rings import Rings
 from .ring_geometry import is_of_rings
+
+MAX_RISE = 0.4  # relative change of a coefficient from a cell center to the boundary: a larger one is that of a jump
 
 
 class Operator(Protocol):
@@ -123,6 +126,11 @@ class TensorOperator:
             D = D[:, None, None] * np.eye(mesh.centers.shape[1])
         fluxes = _fluxes_of_cubics(host) if is_number else None
         rows, columns, weights = _entries(host, fluxes or _gradient_fluxes_of(host, D))
+        for part in parts:
+            more, others, rates = _rates_along(host, D, part)
+            rows, columns, weights = _sum_duplicates(
+                np.append(rows, more), np.append(columns, others), np.append(weights, rates), mesh.cells
+            )
         to_device = mesh.backend.to_device
         self.rows, self.columns = to_device(rows), to_device(columns)
         self.weights = to_device(weights.astype(mesh.volumes.dtype))
@@ -202,22 +210,17 @@ def _without(matrix: Any, mesh: Mesh, decay: Floats | None) -> Any:
 
 
 def diffusion_source(
-    mesh: Mesh, D: float | Floats, parts: tuple[Part, ...], time: float, fields: int = 0
+    mesh: Mesh, shares: Sequence[Any], parts: tuple[Part, ...], time: float, fields: int = 0
 ) -> Floats | None:
     """Return the rates of change (cells,) of u by boundary data g at a time, or (fields, cells) for fields > 0.
 
-    The result is None if no boundary part has data.
+    ``shares`` are those of :func:`share_of_data`, one for each part. The result is None if no boundary part has data.
     """
     rates: Floats | None = None
-    for part in parts:
+    for part, share in zip(parts, shares, strict=True):
         if isinstance(part.condition, Outflow):
             continue
-        coming = (
-            part.areas
-            * part.data(time, fields)
-            * _share_of_data(part, _coefficient_at_faces(D, part))
-            / mesh.volumes[part.cells]
-        )
+        coming = part.areas * part.data(time, fields) * share / mesh.volumes[part.cells]
         rates = add_at(mesh, rates, part.cells, coming)
     return rates
 
@@ -252,19 +255,22 @@ def two_point_rates(mesh: Mesh, conductances: Floats) -> Floats:
     return np.asarray(rates / host.volumes)
 
 
-def _coefficient_at_faces(D: Any, part: Part) -> Any:
-    """Return the diffusion coefficient normal to the n faces of a boundary part, taken from the adjacent cells.
+def _coefficient_inside(D: Any, part: Part) -> Any:
+    """Return the diffusion coefficient normal to the n faces of a boundary part in the adjacent cells.
 
     The result is n·D n (n,) for a tensor D with the normals n, D (n,) for one number per cell, and the number itself
     for a number.
     """
     if not shape_of(D):
         return D
-    if len(shape_of(D)) == 1:
-        return D[part.cells]
     xp = backend_for(D).xp
-    tensors = D[part.cells] if len(shape_of(D)) == 3 else xp.broadcast_to(D, (len(part.cells), *D.shape))
-    return xp.einsum("nc,ncd,nd->n", part.normals, tensors, part.normals)
+    in_cells = xp.broadcast_to(D, (len(part.cells), *D.shape)) if len(D.shape) == 2 else D[part.cells]
+    return _along_normals(xp, in_cells, part.normals)
+
+
+def _along_normals(xp: Any, D: Any, normals: Any) -> Any:
+    """Return n·D n (n,) for tensors D (n, d, d) and the ``normals`` n (n, d); D itself for numbers D (n,)."""
+    return D if len(D.shape) == 1 else xp.einsum("nc,ncd,nd->n", normals, D, normals)
 
 
 def _robin(part: Part) -> tuple[complex, float] | None:
@@ -275,13 +281,54 @@ def _robin(part: Part) -> tuple[complex, float] | None:
     return None if isinstance(condition, (Flux, Outflow)) else (1.0, 0.0)
 
 
-def _share_of_data(part: Part, D: Any) -> Any:
+def share_of_data(mesh: Mesh, D: Any, part: Part) -> Any:
     """Return the derivative of the inward flux through a boundary part by the data g of its condition a u + b ∂ₙu = g.
 
-    The derivative is D/(a h + b) (n,) with the distance h from cell center to face, or 1 where g itself is the flux.
+    The derivative is D/(a h + b D/D_f) (n,) with the distance h from cell center to face, or 1 where g itself is the
+    flux. D_f is the coefficient D at the face.
     """
     robin = _robin(part)
-    return 1.0 if robin is None else D / (robin[0] * part.distances + robin[1])
+    if robin is None:
+        return 1.0
+    a, b = robin
+    return _coefficient_inside(D, part) / (a * part.distances + (b * _fall(mesh, D, part) if b else 0.0))
+
+
+def _fall(mesh: Mesh, D: Any, part: Part) -> Any:
+    """Return the ratio D/D_f (n,) of a coefficient D in the cells at a boundary part to D_f at the faces.
+
+    D_f is extrapolated linearly. The ratio is 1 at a jump, and for a coefficient that is the same in all cells.
+    """
+    if len(shape_of(D)) not in (1, 3):
+        return 1.0
+    to_host, values = mesh.backend.to_host, np.asarray(mesh.backend.to_host(D), dtype=np.float64)
+    cells, normals, distances = to_host(part.cells), to_host(part.normals), to_host(part.distances)
+    gradients = mesh.on_host.gradient(values.reshape(mesh.cells, -1).T)[:, cells]
+    slopes = np.einsum("kcd,cd->ck", gradients, normals).reshape(-1, *values.shape[1:])
+    inside = _along_normals(np, values[cells], normals)
+    rise = distances * _along_normals(np, slopes, normals)
+    is_smooth = np.abs(rise) <= MAX_RISE * inside
+    found = np.divide(inside, inside + rise, where=is_smooth & (inside > 0), out=np.ones_like(inside))
+    return mesh.backend.to_device(found.astype(mesh.volumes.dtype))
+
+
+def _rates_along(mesh: Mesh, D: Floats, part: Part) -> tuple[Integers, Integers, Floats]:
+    """Return the rates of change by the fluxes of a tensor along a part of the boundary, as entries of a sparse matrix.
+
+    A condition a u + b ∂ₙu = g gives the flux n·D n ∂ₙu. The flux (D n − (n·D n) n)·∇u remains, with ∇u in the cells.
+    """
+    to_host = mesh.backend.to_host
+    cells, normals, areas = to_host(part.cells), to_host(part.normals), to_host(part.areas)
+    conormal = np.einsum("...cd,...d->...c", D if D.ndim == 2 else D[cells], normals)
+    along = conormal - (conormal * normals).sum(axis=1)[:, None] * normals
+    at_faces = np.zeros((mesh.cells, mesh.ambient_dimension))
+    if _robin(part) is not None:
+        np.add.at(at_faces, cells, areas[:, None] * along)
+    owner, neighbor, weights = mesh.gradient_weights
+    rates = (at_faces[owner] * weights).sum(axis=1) / mesh.volumes[owner]
+    used = np.flatnonzero(rates)
+    rows, columns, rates = owner[used].astype(np.int32), neighbor[used], rates[used]
+    return np.append(rows, rows), np.append(columns, rows), np.append(rates, -rates)
 
 
 def _decay(mesh: Mesh, D: float | Floats, parts: tuple[Part, ...]) -> Floats | None:
@@ -294,9 +341,7 @@ def _decay(mesh: Mesh, D: float | Floats, parts: tuple[Part, ...]) -> Floats | N
     for part in parts:
         robin = _robin(part)
         if robin is not None and robin[0] != 0:
-            rate = (
-                robin[0] * _share_of_data(part, _coefficient_at_faces(D, part)) * part.areas / mesh.volumes[part.cells]
-            )
+            rate = robin[0] * share_of_data(mesh, D, part) * part.areas / mesh.volumes[part.cells]
             total = add_at(mesh, total, part.cells, rate)
     return total
 

@@ -61,7 +61,8 @@ def from_text(
         Numbers, or arrays (cells,), by name; complex ones make the fields complex.
     boundaries : dict, optional
         Condition of each part of the boundary: an object such as :class:`~solvers.Value`, or a text "u = 1",
-        "dn(u) = 0", "dn(u) + 2*u = t", "wall". With several fields, a dict of these for each field by name.
+        "dn(u) = 0", "dn(u) + 2*u = t", "wall". :class:`~solvers.Flux` (g) is "dn(u) = g" here. With several fields, a
+        dict of these for each field by name.
 
     Returns
     -------

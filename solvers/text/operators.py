@@ -13,7 +13,7 @@ from ..mesh.boundaries import COMPLEX, Outflow, Part, Robin, Value, boundary_par
 from ..mesh.calculus import least_squares_weights, tangent_planes
 from ..mesh.mesh import Floats, Mesh
 from ..terms.diffusion import CONDITIONS, Diffusion
-from ..terms.operators import add_at, diffusion_source
+from ..terms.operators import add_at, diffusion_source, share_of_data
 
 Boundaries = Mapping[str, Any]
 Affine = tuple[Any, Callable[[float], float | Floats]]  # matrix M (cells, cells) and source s(t) of M u + s(t)
@@ -60,12 +60,42 @@ class Operators:
         }
 
     @cached_property
-    def inflows(self) -> dict[str, Affine]:
-        """Return the part M u + s(t) of Δu by fluxes through the boundary, as pairs (M, s) by name of the field."""
+    def inflows(self) -> dict[str, list[Affine]]:
+        """Return the parts M u + s(t) of Δu by fluxes through each part of the boundary, as pairs (M, s) by field."""
         return {
-            field: (self._two_point(given).jacobian(1)[0] - self.two_point_laplacian, _RateOfData(self.mesh, given))
+            field: [
+                (self._two_point(each).jacobian(1)[0] - self.two_point_laplacian, _RateOfData(self.mesh, each))
+                for each in ({part.tag: part.condition} for part in self._parts(given))
+            ]
             for field, given in self.boundaries.items()
         }
+
+    @cached_property
+    def rises(self) -> dict[str, list[Any]]:
+        """Return matrices (cells, cells) of the change of a coefficient from the cells to each part of the boundary.
+
+        A condition a u + b ∂ₙu = g with b > 0 has the coefficient of div(a ∇u) at the faces, another one that in the
+        cells, which is of second order there. The lists belong to the fields of :attr:`inflows`.
+        """
+        return {field: [self._rise(part) for part in self._parts(given)] for field, given in self.boundaries.items()}
+
+    def _parts(self, boundaries: Boundaries) -> tuple[Part, ...]:
+        """Return the parts of the boundary with conditions other than walls."""
+        return boundary_parts(self.mesh, boundaries, CONDITIONS, COMPLEX)
+
+    def _rise(self, part: Part) -> Any:
+        """Return the matrix (cells, cells) of linear extrapolation from the cells to their faces in a boundary part."""
+        from scipy.sparse import coo_array
+
+        mesh = self.mesh
+        owner, neighbor, weights = mesh.gradient_weights
+        ways, areas = np.zeros((mesh.cells, mesh.ambient_dimension)), np.zeros(mesh.cells)
+        np.add.at(areas, part.cells, part.areas)
+        share = part.areas * part.distances / areas[part.cells] * (_robin(part)[1] > 0)
+        np.add.at(ways, part.cells, share[:, None] * part.normals)
+        entries = (ways[owner] * weights).sum(axis=1)
+        places = np.append(owner, owner), np.append(neighbor, owner)
+        return coo_array((np.append(entries, -entries), places), (mesh.cells, mesh.cells)).tocsr()
 
     @cached_property
     def gradient(self) -> list[Any]:
@@ -114,7 +144,7 @@ class Operators:
         for weight in weights.T:
             entries = np.append(weight[inner], -weight[inner])
             matrix, data = coo_array((entries, (rows, columns)), shape).tocsr(), []
-            for part in boundary_parts(mesh, boundaries, CONDITIONS, COMPLEX):
+            for part in self._parts(boundaries):
                 if isinstance(part.condition, Outflow):
                     continue
                 a, b = _robin(part)
@@ -166,7 +196,8 @@ class _RateOfData:
     boundaries: Boundaries
 
     def __call__(self, time: float) -> float | Floats:
-        rate = diffusion_source(self.mesh, 1.0, self._parts, time)
+        shares = [share_of_data(self.mesh, 1.0, part) for part in self._parts]
+        rate = diffusion_source(self.mesh, shares, self._parts, time)
         return 0.0 if rate is None else rate
 
     @cached_property

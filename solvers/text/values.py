@@ -12,6 +12,7 @@ import numpy as np
 
 from ..mesh.checks import as_numbers, check_reals
 from ..mesh.mesh import Floats, Mesh
+from ..terms.operators import MAX_RISE
 from ..transforms.interaction import Convolution, DenseKernel, Zonal, grid_shape
 from .grammar import POINTWISE, TWO_ARGUMENTS, is_call, nonnegative, products
 from .operators import Affine, Operators
@@ -277,7 +278,15 @@ class _Evaluation:
         argument = gradients[0].args[0]
         b, matrix = self._scalar(argument), operators.two_point_laplacian
         found = 0.5 * (self._apply(matrix, a * b) + a * self._apply(matrix, b) - b * self._apply(matrix, a))
-        return _sum([found, *(a * part for part in self._of_field(argument, lambda name: [operators.inflows[name]]))])
+        inflows = self._of_field(argument, lambda name: operators.inflows[name])
+        rises = operators.rises[argument.id] if isinstance(argument, ast.Name) and inflows else []
+        return _sum([found, *(self._at_faces(a, rise) * part for rise, part in zip(rises, inflows, strict=True))])
+
+    def _at_faces(self, a: Any, matrix: Any) -> Any:
+        """Return a coefficient a at a part of the boundary: ``a`` plus its rise, by a matrix, except at a jump."""
+        rise = self._apply(matrix, a)
+        size, inside = (np.abs(each.value if isinstance(each, Tangent) else each) for each in (rise, a))
+        return a + rise * (size <= MAX_RISE * inside)
 
     def _scalar(self, node: ast.expr) -> Any:
         """Return the value of an expression that is a number or a field."""

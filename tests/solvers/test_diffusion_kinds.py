@@ -6,7 +6,7 @@ from scipy.integrate import solve_ivp
 from support import exact
 from support.meshes import MESHES, smooth, square
 
-from solvers import Equation, solve
+from solvers import Equation, solve, solve_steady
 from solvers.mesh.boundaries import Flux, Outflow, Periodic, Robin, Value, Wall
 from solvers.mesh.icosphere import icosphere
 from solvers.mesh.interval import interval
@@ -269,6 +269,61 @@ def test_a_tensor_keeps_the_value_of_its_boundary_in_the_corners_too(per_cell):
     tensor = np.broadcast_to(D, (36, 2, 2)).copy() if per_cell else D
     term = Diffusion(mesh, tensor, boundaries=dict.fromkeys(SIDES, Value(1.0)))
     assert np.abs(rate_of(term, np.ones(36))).max() < 1e-11  # rounding over h²
+
+
+@pytest.mark.parametrize("per_cell", [False, True])
+@pytest.mark.parametrize("a", [None, 0.0, 1.0])
+def test_a_linear_profile_is_steady_for_a_tensor(per_cell, a):
+    """x + 2y with its own values of u, ∂ₙu or u + ∂ₙu on all sides, where the flux has a part along the boundary."""
+    mesh, D, slope = box((6, 5), (1.0, 1.0)), np.array([[2.0, 0.5], [0.5, 1.0]]), np.array([1.0, 2.0])
+    normals = dict(zip(SIDES, ((-1, 0), (1, 0), (0, -1), (0, 1)), strict=True))
+    ends = {
+        side: Value(lambda t, x: x @ slope) if a is None else Robin(a, 1.0, lambda t, x, n=n: a * x @ slope + slope @ n)
+        for side, n in normals.items()
+    }
+    term = Diffusion(mesh, np.broadcast_to(D, (30, 2, 2)).copy() if per_cell else D, boundaries=ends)
+    assert np.abs(rate_of(term, mesh.centers @ slope)).max() < 1e-11  # rounding over h²
+    assert np.linalg.eigvals(term.jacobian(1)[0].toarray()).real.max() < 1e-11
+
+
+@pytest.mark.parametrize(
+    "ends", [(Value(0.0), Robin(2.0, 3.0, 2 * np.log(2) + 1.5)), (Robin(0.0, 1.0, -1.0), Value(np.log(2)))]
+)
+@pytest.mark.parametrize("kind", ["numbers", "tensors"])
+def test_a_coefficient_that_varies_is_taken_at_the_boundary(ends, kind):
+    """log(1 + x) is steady for D = 1 + x: of second order, with D at the face in a u + b ∂ₙu = g."""
+    sizes, errors = (20, 40), []
+    for size in sizes:
+        mesh = interval(0.0, 1.0, size)
+        D = 1 + mesh.centers[:, 0]
+        term = Diffusion(
+            mesh,
+            D if kind == "numbers" else D[:, None, None],
+            boundaries=dict(zip(("left", "right"), ends, strict=True)),
+        )
+        errors.append(np.abs(solve_steady(Equation(mesh, [term]), np.zeros(size)) - np.log(D)).max())
+    assert exact.orders(errors, sizes)[0] > 1.9, errors
+
+
+def test_a_jump_of_the_coefficient_next_to_the_boundary_is_kept():
+    """∂ₙu = 1 gives the flux 1 of the thin layer D = 1, whatever D lies behind."""
+    mesh, D = interval(0.0, 1.0, 8), np.full(8, 100.0)
+    D[0] = 1.0
+    term = Diffusion(mesh, D, boundaries={"left": Robin(0.0, 1.0, 1.0)})
+    assert rate_of(term, np.zeros(8)) @ mesh.volumes == 1.0
+
+
+@pytest.mark.parametrize("nonnegative", [False, True])
+@pytest.mark.parametrize("end", [Value(1.0), Flux(1.0)])
+def test_splitting_starts_from_an_empty_field(nonnegative, end):
+    """u = 0 is heated from the left as by a method without splitting; no step was long enough for a mass of 0."""
+    mesh = interval(0.0, 1.0, 20)
+    equation = Equation(mesh, [Diffusion(mesh, 1.0, boundaries={"left": end}, nonnegative=nonnegative)])
+    split, other = (
+        solve(equation, np.zeros(20), (0.0, 0.5), times=[0.5], method=method, rtol=1e-5).u[-1]
+        for method in ("ssprk3", "implicit")
+    )
+    np.testing.assert_allclose(split, other, rtol=1e-4)
 
 
 def test_what_comes_in_without_diffusion_is_added():

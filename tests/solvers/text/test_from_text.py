@@ -6,7 +6,21 @@ import numpy as np
 import pytest
 from scipy.special import erf
 
-from solvers import NonFinite, Outflow, Robin, Value, Wall, box, circle, from_text, interval, solve, sphere, triangles
+from solvers import (
+    NonFinite,
+    Outflow,
+    Robin,
+    Value,
+    Wall,
+    box,
+    circle,
+    from_text,
+    interval,
+    solve,
+    solve_steady,
+    sphere,
+    triangles,
+)
 from solvers.text.equation import condition_from_text
 from solvers.text.grammar import POINTWISE, parse_expression
 from solvers.text.operators import Operators
@@ -385,6 +399,17 @@ def test_the_place_of_a_sign_does_not_change_fluxes(text):
     u = np.cos(LINE.centers[:, 0])
     exact = rate("dt(u) = div(a*grad(u))", LINE, u, **given)
     np.testing.assert_allclose(rate(f"dt(u) = {text}", LINE, u, **given), exact, rtol=1e-11, atol=1e-9)
+
+
+@pytest.mark.parametrize("end", ["dn(u) = 0.5", "dn(u) + u = 0.5 + log(2)"])
+def test_coefficients_are_taken_at_the_boundary(end):
+    """log(1 + x) is steady under div((1 + x) grad(u)), to second order."""
+    errors = []
+    for cells in (20, 40):
+        mesh = interval(0.0, 1.0, cells)
+        equation = from_text("dt(u) = div((1 + x)*grad(u))", mesh, boundaries={"left": "u = 0", "right": end})
+        errors.append(abs(solve_steady(equation, np.zeros(cells)) - np.log(1 + mesh.centers[:, 0])).max())
+    assert errors[0] / errors[1] > 3.7, errors
 
 
 def test_a_field_has_no_slope_at_outflow():
