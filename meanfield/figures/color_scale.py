@@ -94,6 +94,11 @@ class Scale:
 
         return (Normalize if self.deviation else LogNorm)(self.low, self.high)
 
+    def extend(self, ratios: Sequence[Floats]) -> str:
+        """Return at which ends densities ρ/ρ̄ are beyond the scale: "neither", "min", "max" or "both"."""
+        low, high = (end([end(ratio) for ratio in ratios]) - self.deviation for end in (np.min, np.max))
+        return ("neither", "min", "max", "both")[int(low < self.low) + 2 * int(high > self.high)]
+
     @property
     def is_uniform(self) -> bool:
         """Return whether all deviations from the uniform density are below UNIFORM."""

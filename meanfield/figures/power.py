@@ -29,7 +29,7 @@ def draw_power(ax: Axes, run_data: RunData) -> None:
         ax.set_yticks([])
         annotate(ax, "every mode is zero to rounding")
         return
-    fastest = _fastest(run_data)
+    fastest = fastest_degree(run_data)
     degrees = [*range(1, min(DEGREES + 1, power.shape[1]))]
     if fastest > DEGREES:
         degrees[-1] = fastest
@@ -42,7 +42,7 @@ def draw_power(ax: Axes, run_data: RunData) -> None:
     ax.legend(loc="center left", bbox_to_anchor=(1.0, 0.5), frameon=False, fontsize="small", labelspacing=0.2)
 
 
-def _fastest(run_data: RunData) -> int:
+def fastest_degree(run_data: RunData) -> int:
     """Return the recorded degree with the largest growth rate predicted by linear theory.
 
     0 if the theory does not apply or the first density is not nearly uniform.

@@ -56,8 +56,7 @@ def draw_space_time(ax: Axes, run_data: RunData) -> None:
     set_time(ax, run_data.time_label, (times[0], times[-1]), log=run_data.log_time)
     mark_time(ax, run_data.handover, "point masses")
     coordinate(run_data).draw_on(ax.yaxis)
-    extend = "min" if not scale.deviation and picture.min() < scale.low else "neither"
-    bar = ax.figure.colorbar(image, ax=ax, extend=extend)
+    bar = ax.figure.colorbar(image, ax=ax, extend=scale.extend([picture]))
     scale.draw_on(bar.ax.yaxis, scale.symbol)
 
 
@@ -87,17 +86,34 @@ def space_time(run_data: RunData, shown: list[int]) -> tuple[Floats, Floats, Flo
     """
     edges = coordinate(run_data).edges
     picture = np.stack([average_rows(run_data.ratio(k), ROWS, np.diff(edges)) for k in shown], axis=1)
-    return time_edges(run_data.times[shown], run_data.log_time), edges[:: (len(edges) - 1) // len(picture)], picture
+    return time_edges(run_data.times[shown], run_data.log_time), row_edges(edges, ROWS), picture
 
 
 def average_rows(values: Floats, rows: int, sizes: Floats | None = None) -> Floats:
-    """Return averages of the values (cells,) over groups of neighboring cells, so that at most ``rows`` remain.
+    """Return averages of the values (cells,) over equally many neighboring cells, so that at most ``rows`` remain.
 
-    The averages are weighted by the ``sizes`` of the cells, by default equal.
+    The averages are weighted by the ``sizes`` of the cells, by default equal. A cell may be divided between two rows.
     """
-    group = next(n for n in range(-(-len(values) // rows), len(values) + 1) if len(values) % n == 0)
-    weights = None if sizes is None else sizes.reshape(-1, group)
-    return np.asarray(np.average(values.reshape(-1, group), axis=1, weights=weights))
+    ends = _row_ends(len(values), rows)
+    weights = np.ones(len(values)) if sizes is None else sizes
+    if len(values) % (len(ends) - 1) == 0:
+        by_row = len(ends) - 1, -1
+        return np.asarray(np.average(values.reshape(by_row), axis=1, weights=weights.reshape(by_row)))
+    pieces = np.union1d(np.arange(len(values) + 1), ends)
+    middles = (pieces[1:] + pieces[:-1]) / 2
+    cell, row = middles.astype(int), np.searchsorted(ends, middles) - 1
+    shares = np.diff(pieces) * weights[cell]
+    return np.bincount(row, shares * values[cell]) / np.bincount(row, shares)
+
+
+def row_edges(edges: Floats, rows: int) -> Floats:
+    """Return the edges of the rows of ``average_rows``, given those of the cells (cells + 1,)."""
+    return np.interp(_row_ends(len(edges) - 1, rows), np.arange(len(edges)), edges)
+
+
+def _row_ends(cells: int, rows: int) -> Floats:
+    """Return the ends of at most ``rows`` rows of equally many cells, counted in cells from the first."""
+    return np.linspace(0, cells, cells // -(-cells // rows) + 1)
 
 
 def time_edges(times: Floats, log: bool) -> Floats:

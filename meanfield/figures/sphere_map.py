@@ -70,8 +70,7 @@ def draw_sphere(figure: SubFigure, run_data: RunData) -> None:
         draw_graticule(ax)
         draw_clusters(ax, run_data, k)
         ax.set_title(describe_snapshot(run_data, k))
-    extend = "min" if not scale.deviation and min(r.min() for r in ratios) < scale.low else "neither"
-    bar = figure.colorbar(image, ax=drawn, extend=extend, shrink=0.9, aspect=30)
+    bar = figure.colorbar(image, ax=drawn, extend=scale.extend(ratios), shrink=0.9, aspect=30)
     scale.draw_on(bar.ax.yaxis, scale.label)
     figure.supxlabel(wrap_text(_caption(run_data, len(chosen), scale), inches_across(figure)), fontsize="medium")
 

@@ -15,7 +15,7 @@ import numpy as np
 
 from meanfield.figures.axes import Floats
 from meanfield.figures.color_scale import COLOR_MAP, Scale, scale_of
-from meanfield.figures.profiles import average_rows
+from meanfield.figures.profiles import average_rows, row_edges
 from meanfield.figures.run_data import Integers, RunData
 from meanfield.figures.sphere_map import cell_angles
 from meanfield.view.bands import hex_colors
@@ -72,11 +72,12 @@ def _coarse_line(run_data: RunData) -> tuple[RunData, int]:
     """Return the data of a run in one dimension averaged to at most ARCS cells, and the number of these cells."""
     assert run_data.coordinate is not None
     edges = run_data.coordinate.edges if run_data.edges is None else run_data.edges
-    left = len(average_rows(np.zeros(len(edges) - 1), ARCS))
+    coarse_edges = row_edges(edges, ARCS)
+    left = len(coarse_edges) - 1
     coarse = replace(
         run_data,
         ring_cells=np.array([left]),
-        edges=None if run_data.edges is None else edges[:: (len(edges) - 1) // left],
+        edges=None if run_data.edges is None else coarse_edges,
         density=lambda k: average_rows(run_data.density(k), ARCS, np.diff(edges)),
         uniform=None if run_data.uniform is None else average_rows(run_data.uniform, ARCS, np.diff(edges)),
     )

@@ -12,7 +12,7 @@ from meanfield.figures.color_scale import COLOR_MAP
 from meanfield.figures.free_radius import quantiles
 from meanfield.figures.panels.curves import is_worth, label_angles
 from meanfield.figures.particles.tokens import token_quantiles
-from meanfield.figures.power import DEGREE_COLORS, DEGREES, NEARLY_UNIFORM
+from meanfield.figures.power import DEGREE_COLORS, DEGREES, fastest_degree
 from meanfield.figures.run_data import BLUE, GREEN, ORANGE, PURPLE, ROUNDING, SKY, VERMILION, RunData
 
 SNAPSHOTS = 300  # largest number for the radii
@@ -131,15 +131,15 @@ def _power(run_data: RunData) -> Panel:
     first.
     """
     time, power = run_data.diagnostics["time"], run_data.diagnostics["power"]
-    rates = np.zeros(power.shape[1]) if run_data.growth is None else run_data.growth[: power.shape[1]]
-    fastest = 1 + int(np.argmax(rates[1:])) if power.shape[1] > 1 else 0
+    fastest = fastest_degree(run_data)
     degrees = [*range(1, min(DEGREES + 1, power.shape[1]))]
     if fastest > DEGREES:
         degrees[-1] = fastest
     curves = [curve_of(power[:, l], color, f"l = {l}") for l, color in zip(degrees, COLORS, strict=False)]
     panel = _logarithmic("power by degree l", curves)
-    if run_data.growth is not None and fastest and power[0, 1:].sum() < NEARLY_UNIFORM:
-        panel["curves"].append(_growth(power[0, fastest], rates[fastest], fastest, time, panel["high"]))
+    if fastest and run_data.growth is not None:
+        rate = float(run_data.growth[fastest])
+        panel["curves"].append(_growth(power[0, fastest], rate, fastest, time, panel["high"]))
     return panel
 
 

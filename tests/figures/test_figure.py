@@ -22,7 +22,7 @@ from meanfield.figures.color_scale import Scale
 from meanfield.figures.figure import MAX_HEIGHT, _growth, load, page, plot
 from meanfield.figures.free_radius import directions_of, draw_plane, plane_reaches, quantiles, radii_of
 from meanfield.figures.panels.selected import panels
-from meanfield.figures.profiles import average_rows, time_edges
+from meanfield.figures.profiles import average_rows, draw_space_time, row_edges, time_edges
 from meanfield.figures.run_data import RunData, describe_snapshot, snapshots_chosen
 from meanfield.figures.saving import save
 from meanfield.figures.sphere_map import (
@@ -346,6 +346,34 @@ def test_merged_cells_keep_the_mass() -> None:
     sizes = np.linspace(1, 3, 3000)
     coarse = sizes.reshape(600, 5).sum(axis=1)
     assert average_rows(values, 720, sizes) @ coarse == pytest.approx(values @ sizes, rel=1e-14)
+
+
+def test_any_number_of_cells_has_hundreds_of_rows() -> None:
+    """A prime number of cells, which has no divisor, is divided into equal rows, at which cells are divided."""
+    edges = np.linspace(1, 3, 1010) ** 2
+    sizes, rows = np.diff(edges), row_edges(edges, 720)
+    middles = (edges[1:] + edges[:-1]) / 2
+    found = average_rows(middles, 720, sizes)
+    assert len(found) == len(rows) - 1 == 504
+    assert found @ np.diff(rows) == pytest.approx(middles @ sizes, rel=1e-14)
+    np.testing.assert_allclose(found, (rows[1:] + rows[:-1]) / 2, atol=2 * sizes.max() / 8)  # of a cell divided in two
+
+
+@pytest.mark.parametrize(("peak", "expected"), [(0.2, "neither"), (0.4, "max"), (5.0, "max")])
+def test_a_color_bar_tells_of_higher_densities_between_the_snapshots_of_its_scale(peak: float, expected: str) -> None:
+    """The scale is that of the profiles at six of the times, the image has all times."""
+    heights = np.full(21, 0.3)
+    heights[1] = peak
+    wave = np.cos(2 * np.pi * (np.arange(64) + 0.5) / 64)
+    circle_of_waves = RunData(
+        "", "circle", np.array([64]), 1.0, 0.0, "", np.arange(21.0),
+        lambda k: (1 + heights[k] * wave).clip(0.9) / (2 * np.pi), {},
+    )  # fmt: skip
+    figure = Figure()
+    draw_space_time(figure.subplots(), circle_of_waves)
+    [image] = figure.axes[0].collections
+    assert image.colorbar is not None
+    assert image.colorbar.extend == expected
 
 
 def test_columns_stand_around_their_time() -> None:

@@ -268,6 +268,16 @@ def test_panels_hold_every_diagnostic(tmp_path: Path) -> None:
         assert panel["low"] <= min(shown) <= max(shown) <= panel["high"]
 
 
+def test_the_predicted_growth_is_that_of_a_mode_that_the_density_has(tmp_path: Path) -> None:
+    """Degree 3 grows fastest, but only degree 2 differs from rounding."""
+    run_data = load(run_file(tmp_path / "run.h5"))
+    power = np.full((5, 4), 1e-33)
+    power[:, 2] = 1e-6
+    found = panels(replace(run_data, diagnostics={**run_data.diagnostics, "power": power}, growth=np.arange(4.0)))
+    [panel] = [one for one in found if one["title"] == "power by degree l"]
+    assert [curve["label"] for curve in panel["curves"] if curve.get("dashed")] == ["e^(2λt), l = 2, λ = 2"]
+
+
 @pytest.mark.parametrize("manifold", MESHES)
 @pytest.mark.parametrize("kind", ["one snapshot", "no diagnostics", "log time", "uniform", "zero speed", "not finite"])
 def test_every_run_has_a_description_that_json_can_hold(tmp_path: Path, manifold: str, kind: str) -> None:

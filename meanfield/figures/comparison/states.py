@@ -106,7 +106,8 @@ def draw_maps(figure: SubFigure, comparison: Comparison, rows: list[int]) -> Non
             ax.set_title(f"{side}t = {format_time(run.times[k])}")
     if image is not None and scale is not None:
         drawn = [ax for line, ax in np.ndenumerate(axes)]
-        bar = figure.colorbar(image, ax=drawn, shrink=0.9, aspect=30)
+        extend = scale.extend(list(densities.values()))
+        bar = figure.colorbar(image, ax=drawn, extend=extend, shrink=0.9, aspect=30)
         scale.draw_on(bar.ax.yaxis, scale.label)
 
 
