@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 
 from ..mesh.boundaries import COMPLEX, Outflow, Part, Robin, Value, boundary_parts
-from ..mesh.calculus import least_squares_weights, tangent_planes
+from ..mesh.calculus import least_squares_weights, quadratic_stencil, tangent_planes
 from ..mesh.mesh import Floats, Mesh
 from ..terms.diffusion import CONDITIONS, Diffusion
 from ..terms.operators import add_at, diffusion_source, share_of_data
@@ -101,17 +101,24 @@ class Operators:
     def gradient(self) -> list[Any]:
         """Return the matrices (cells, cells) of the components of ∇ between walls.
 
-        On a circle or a sphere ∇u·∇x = ½ (Δ(xu) − xΔu − uΔx) for each coordinate x; else ∇ is by least squares.
+        On a circle ∇u·∇x = ½ (Δ(xu) − xΔu − uΔx) for each coordinate x. On closed surfaces ∇ is that of a quadratic
+        fit, since Δ by fluxes has errors of order 1 where the numbers of cells of rings differ. Else ∇ is by least
+        squares.
         """
-        from scipy.sparse import diags_array
+        from scipy.sparse import coo_array, diags_array
 
-        if self.mesh.manifold not in ("circle", "sphere"):
+        mesh = self.mesh
+        if mesh.manifold == "circle":
+            found = []
+            for x in mesh.centers.T:
+                of_x, times = diags_array(self.laplacian @ x), diags_array(np.array(x))
+                found.append(0.5 * (self.laplacian @ times - times @ self.laplacian - of_x))
+            return found
+        if mesh.dimension != 2 or mesh.shape or mesh.boundary_faces:
             return [matrix for matrix, _ in self._gradient({})]
-        found = []
-        for x in self.mesh.centers.T:
-            of_x, times = diags_array(self.laplacian @ x), diags_array(np.array(x))
-            found.append(0.5 * (self.laplacian @ times - times @ self.laplacian - of_x))
-        return found
+        owner, other, weights = quadratic_stencil(mesh)
+        places = np.append(owner, owner), np.append(other, owner)
+        return [coo_array((np.append(w, -w), places), (mesh.cells, mesh.cells)).tocsr() for w in weights.T]
 
     @cached_property
     def gradients(self) -> dict[str, list[Affine]]:

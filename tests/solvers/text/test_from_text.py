@@ -15,6 +15,7 @@ from solvers import (
     box,
     circle,
     from_text,
+    icosphere,
     interval,
     solve,
     solve_steady,
@@ -175,6 +176,17 @@ def test_first_derivatives_are_of_second_order_and_the_divergence_conserves(kind
         assert abs(found @ mesh.volumes) < 1e-12 * (abs(found) @ mesh.volumes)
     assert max(divergences) < 1e-13
     assert errors[0] / errors[1] > {"graded": 1.9, "sphere": 2.9}.get(kind, 3.4), errors
+
+
+@pytest.mark.parametrize("surface", [sphere, icosphere])
+def test_gradients_on_spheres_are_of_second_order_in_each_cell(surface):
+    """∂ₓ(xy) is y − 2x²y on the sphere, also where the numbers of cells of rings differ."""
+    errors = []
+    for n in (16, 32) if surface is sphere else (2, 3):
+        mesh = surface(n)
+        x, y, _ = mesh.centers.T
+        errors.append(abs(rate("dt(u) = dx(u)", mesh, x * y) - (y - 2 * x * x * y)).max())
+    assert errors[0] / errors[1] > 3.3, errors
 
 
 def test_gradients_take_the_conditions_on_the_boundary():
