@@ -235,3 +235,26 @@ def test_theory_of_identities_is_drawn_for_identities_alone():
     changes = ("stabilizers.scale=2", "stabilizers.layer_norm='pre'", "stabilizers.noise=0.1")
     for change in (*changes, "attention.rescaled=true", "attention.normalization='sinkhorn'"):
         assert theory_of_map(parse(CRITICAL, [*tokens, change]), "time", "attention.beta", "pairs_close") is None
+
+
+@pytest.mark.parametrize(
+    ("key", "is_drawn"),
+    [("initial.seed", True), ("domain.resolution", True), ("attention.beta", False), ("attention.value", False),
+     ("stabilizers.scale", False), ("domain.dimension", False)],
+)  # fmt: skip
+def test_the_critical_noise_is_drawn_if_it_is_that_of_all_runs(key, is_drawn):
+    """The figure has the theory of the first run, which does not hold for other values of some keys."""
+    case = parse(CRITICAL)
+    assert (critical_line(case, "stabilizers.noise", [key]) is not None) == is_drawn
+    if key != "attention.beta":
+        assert (theory_of_curve(case, "attention.beta", "clusters", [key]) is not None) == is_drawn
+        of_map = theory_of_map(case, "attention.beta", "stabilizers.noise", "clusters", [key])
+        assert (of_map is not None) == is_drawn
+
+
+def test_curves_of_several_values_have_no_common_critical_noise(tmp_path: Path) -> None:
+    strength = '"attention.value" = [[[1.0, 0.0], [0.0, 1.0]], [[2.0, 0.0], [0.0, 2.0]]]'
+    noise = '"stabilizers.noise" = [0.1, 0.2]'
+    for keys, count in ((noise, 1), (f"{noise}\n{strength}", 0)):
+        ax = composed(read_sweep(index_of(tmp_path, keys))).axes[0]
+        assert sum("critical" in str(line.get_label()) for line in ax.lines) == count

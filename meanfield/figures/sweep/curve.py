@@ -89,12 +89,12 @@ def _draw_theory(ax: Axes, found: SweepResults, x: str, value: str, groups: int)
 
     Each is drawn only if a theory applies.
     """
-    case = parse(found.attributes["case"])
-    if (curve := theory_of_curve(case, x, value)) is not None:
+    case, others = parse(found.attributes["case"]), found.parameters.keys() - {x}
+    if (curve := theory_of_curve(case, x, value, others)) is not None:
         name, height = curve
         grid = np.geomspace(*ax.get_xlim(), 200) if ax.get_xscale() == "log" else np.linspace(*ax.get_xlim(), 200)
         ax.plot(grid, height(np.maximum(grid, 0.0)), color=BLACK, ls="--", lw=1.2, label=name, scalex=False)
-    if "attention.beta" not in found.parameters and (critical := critical_line(case, x)) is not None:
+    if (critical := critical_line(case, x, others)) is not None:
         ax.axvline(critical, color=BLACK, ls="--", lw=1.2, label=r"critical noise $\kappa_\#$")
 
 

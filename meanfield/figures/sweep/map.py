@@ -150,7 +150,7 @@ def _leave_outer_labels(axes: list[Axes]) -> None:
 
 def _draw_theory(ax: Axes, found: SweepResults, x: str, y: str, value: str) -> None:
     """Draw the theoretical curve, such as the critical noise, on a map of a sweep, if there is one."""
-    curve = theory_of_map(parse(found.attributes["case"]), x, y, value)
+    curve = theory_of_map(parse(found.attributes["case"]), x, y, value, found.parameters.keys() - {x, y})
     if curve is None:
         return
     name, function = curve

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -15,6 +15,10 @@ if TYPE_CHECKING:
 
 CLOSE = 1e-3  # δ of the diagnostic pairs_close, P(⟨x, y⟩ ≥ 1 − δ)
 _NODES = 100  # quadrature nodes for the meeting time: nine digits for 1000 tokens
+_HARMLESS = (  # keys that no theory depends on
+    "initial", "output", "title", "time.end", "time.cfl", "time.tolerance", "time.stop", "domain.resolution",
+    "domain.seed", "domain.precision",
+)  # fmt: skip
 Curve = tuple[str, Callable[[Floats], Floats]]  # description, and function of the abscissas
 
 
@@ -43,23 +47,32 @@ def meeting_time(beta: Floats, tokens: int, normalization: str = "softmax", clos
     return np.asarray(last / 2 * weights @ (1.0 / (growth * weight)))
 
 
-def theory_of_curve(case: Case, x: str, value: str) -> Curve | None:
-    """Return the theoretical curve of the scalar ``value`` over the key ``x`` of a sweep, or None."""
-    if x != "attention.beta" or value not in ("clusters", "most_clusters") or not _is_plain(case):
+def theory_of_curve(case: Case, x: str, value: str, others: Iterable[str] = ()) -> Curve | None:
+    """Return the theoretical curve of the scalar ``value`` over the key ``x`` of a sweep, or None.
+
+    ``case`` is that of the first run. None if one of the ``others``, the keys that vary too, would change the curve.
+    """
+    if _matters(others, "stabilizers.noise", "domain.count") or x != "attention.beta":
         return None
-    if case.domain.space != "S1":
+    if value not in ("clusters", "most_clusters") or not _is_plain(case) or case.domain.space != "S1":
         return None
     return r"fastest mode without noise, $\sqrt{2\beta}$", lambda beta: fastest_mode(2, beta)
 
 
-def theory_of_map(case: Case, x: str, y: str, value: str) -> Curve | None:
+def theory_of_map(case: Case, x: str, y: str, value: str, others: Iterable[str] = ()) -> Curve | None:
     """Return the theoretical curve for a map of ``value`` over the keys ``x`` and ``y`` of a sweep, or None.
 
-    The curve is ``y`` over ``x``, or time over ``y`` if x is "time".
+    The curve is ``y`` over ``x``, or time over ``y`` if x is "time". ``case`` is that of the first run. None if one of
+    the ``others``, the keys that vary too, would change the curve.
     """
+    others = list(others)
     if (x, y) == ("attention.beta", "stabilizers.noise") and _has_theory(case):
+        if _matters(others, "domain.count"):
+            return None
         return r"critical noise $\kappa_\#$", lambda beta: _critical_noises(case, beta)
     if (x, y, value) == ("time", "attention.beta", "pairs_close") and _is_plain(case):
+        if _matters(others, "domain.dimension"):
+            return None
         tokens, normalization = case.domain.count, case.attention.normalization
         other = case.attention.rescaled or case.stabilizers.noise or normalization not in ("softmax", "unnormalized")
         if tokens is not None and not other:
@@ -67,14 +80,20 @@ def theory_of_map(case: Case, x: str, y: str, value: str) -> Curve | None:
     return None
 
 
-def critical_line(case: Case, x: str) -> float | None:
+def critical_line(case: Case, x: str, others: Iterable[str] = ()) -> float | None:
     """Return the noise of a case above which the uniform density is stable.
 
-    None unless ``x``, the varied key of a sweep, is the noise and linear theory applies.
+    None unless ``x``, the varied key of a sweep, is the noise and linear theory applies. None, too, if one of the
+    ``others``, the keys that vary too, would change the critical noise.
     """
-    if x != "stabilizers.noise" or not _has_theory(case):
+    if x != "stabilizers.noise" or _matters(others, "domain.count") or not _has_theory(case):
         return None
     return critical_noise_of(case)
+
+
+def _matters(keys: Iterable[str], *harmless: str) -> bool:
+    """Return whether one of the ``keys`` of a case, other than ``harmless`` ones, may change the theory of the case."""
+    return not all(key.startswith((*_HARMLESS, *harmless)) for key in keys)
 
 
 def _critical_noises(case: Case, betas: Floats) -> Floats:
