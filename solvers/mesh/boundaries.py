@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
+from functools import cached_property
 from typing import Any
 
 import numpy as np
@@ -235,7 +236,7 @@ class Part:
         """Return whether the condition has complex numbers, as data or as a coefficient; False for functions."""
         return any(np.iscomplexobj(getattr(self.condition, name, 0.0)) for name in ("a", "g"))
 
-    @property
+    @cached_property
     def is_constant(self) -> bool:
         """Return whether the condition has no data that depend on the time."""
         g = getattr(self.condition, "g", None)

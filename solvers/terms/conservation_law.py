@@ -206,6 +206,23 @@ class ConservationLaw:
         self._make_tangent(added, self.mesh.centers)
         rate += added
 
+    def boundary_data(self, time: float, fields: int = 0) -> list[Floats]:
+        """Return those data of the boundary that depend on the time. No other part of the rate of change does.
+
+        Parameters
+        ----------
+        time : float
+            Time.
+        fields : int, default 0
+            Number of fields of u (fields, cells); 0 for u (cells,).
+
+        Returns
+        -------
+        list of (n,) or (fields, n) array
+            Data at the n faces of each part of the boundary.
+        """
+        return [part.data(time, fields) for part in self._parts if not part.is_constant]
+
     def numerical_diffusion(self) -> Floats:
         """Return the rate of change by numerical diffusion at the prepared state, an estimate of the spatial error.
 

@@ -148,6 +148,23 @@ class Diffusion:
         check_field("rate", rate, self.mesh, self._by_field, "fc")
         rate += self._rate
 
+    def boundary_data(self, time: float, fields: int = 0) -> list[Floats]:
+        """Return those data of the boundary that depend on the time. No other part of the rate of change does.
+
+        Parameters
+        ----------
+        time : float
+            Time.
+        fields : int, default 0
+            Number of fields of u (fields, cells); 0 for u (cells,).
+
+        Returns
+        -------
+        list of (n,) or (fields, n) array
+            Data at the n faces of each part of the boundary.
+        """
+        return [part.data(time, fields) for part in self._parts if not part.is_constant]
+
     def longest_step(self, values: Floats, time: float = 0.0) -> Step:
         """Return ½ ∫ρ / ∫abs(div D∇ρ), about the age of a spot that began as a point mass.
 

@@ -27,6 +27,8 @@ class Term(Protocol):  # numpydoc ignore=PR01
       method that keeps u ≥ 0.
     - ``is_stiff``: whether ``method="auto"`` chooses an implicit method for this explicit term.
     - ``is_autonomous``: whether the rate depends on u alone; then no rates at later times are evaluated.
+    - ``boundary_data(time, fields)``: a list of the data of the boundary, if nothing else in the rate depends on the
+      time. Where the data are smooth, no rates at later times are evaluated.
     - ``is_complex``: whether the term has complex coefficients; real initial values then become complex.
     - ``only_real``: whether complex fields are refused, as by terms with limiters.
     - ``numerical_diffusion()``: the rate of change by numerical diffusion at the prepared state. If all terms

@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 from collections.abc import Iterator
 from dataclasses import dataclass, field
-from itertools import count
+from typing import Any
 
 import numpy as np
 
@@ -29,7 +29,8 @@ class LookAhead:
 
     An instance is the argument ``dynamics`` of `integrate`. The rate of change of the present state is evaluated at
     later times with distance ``spacing``, up to the longest step. Where its change in time is no parabola and
-    integrates to more than the allowed error, the step ends before, and steps there are at most ``spacing`` long. The
+    integrates to more than the allowed error, the step ends before, and steps there are at most ``spacing`` long. If
+    only boundary data depend on the time, the rate is evaluated only where the data are no parabolas either. The
     first step is at most ``first_step`` long, and each step at most four times the previous one. A run with steps
     shorter than ``spacing`` has no additional cost, and neither has a term with the attribute ``is_autonomous``, or a
     run without a tolerance.
@@ -53,6 +54,7 @@ class LookAhead:
     stiffness: StiffnessTest | None = None
     changed: float = field(default=math.inf, init=False)
     _problem: SemiDiscrete = field(init=False, repr=False)
+    _terms_with_data: list[Any] = field(init=False, repr=False)
     _granted: float = field(default=0.0, init=False)
     _end: float = field(default=-math.inf, init=False)
     _looks_ahead: bool = field(default=False, init=False)
@@ -62,6 +64,7 @@ class LookAhead:
         of_stiff = () if stiff is None else getattr(stiff, "terms", (stiff,))
         terms = [*self.equation.terms, *(of_stiff if all(map(has_rate, of_stiff)) else ())]
         changing = [term for term in terms if not getattr(term, "is_autonomous", False)]
+        self._terms_with_data = changing if all(hasattr(term, "boundary_data") for term in changing) else []
         self._problem = SemiDiscrete(Equation(self.equation.mesh, changing))
         self._looks_ahead = bool(changing) and math.isfinite(self.rtol)
 
@@ -112,25 +115,41 @@ class LookAhead:
             return longest
         parts = 2 ** math.ceil(math.log2(longest / self.spacing))
         allowed = allowed_error(state.values, state.values, self.rtol, self.atol)
-        rates, changes, found = self._changes(state, longest / parts, until), [0.0], self.spacing
+        times = np.minimum(state.time + longest / parts * np.arange(parts + 1), until)
+        data = self._data(state, times)
+        of_data, changes, found = [np.sqrt((np.abs(g - g[0]) ** 2).mean(axis=1)) for g in data], [0.0], self.spacing
+        rates = self._changes(state, times, data)
         for number in (2**power for power in range(2, parts.bit_length())):
+            if data and all(_is_smooth(row[: number + 1], 0.0) for row in of_data):
+                found = longest * number / parts
+                continue
             changes.extend(next(rates) for _ in range(number + 1 - len(changes)))
             if not _is_smooth(np.array(changes), allowed / (longest / parts)):
                 break
             found = longest * number / parts
         return found
 
-    def _changes(self, state: State, spacing: float, until: float) -> Iterator[float]:
-        """Yield |f(t_k, u) − f(t₀, u)| for t_k = t₀ + k spacing, k = 1, 2, …, in root mean square.
+    def _data(self, state: State, times: Floats) -> list[Floats]:
+        """Return the boundary data (n, faces) at n times, one array a field and part; [] unless all are known."""
+        fields = len(state.values) if state.values.ndim == 2 else 0
+        found: list[Floats] = []
+        for term in self._terms_with_data:
+            for part in zip(*(term.boundary_data(time, fields) for time in times.tolist()), strict=True):
+                found.extend(np.moveaxis(np.stack(part).reshape(len(times), max(fields, 1), -1), 1, 0))
+        return found
 
-        f is the rate of change by terms that are not autonomous, u and t₀ are values and time of the state. Times
-        beyond ``until`` are replaced by it.
+    def _changes(self, state: State, times: Floats, data: list[Floats]) -> Iterator[float]:
+        """Yield |f(t_k, u) − f(t₀, u)| for the ``times`` t_k after the first, t₀, in root mean square.
+
+        f is the rate of change by terms that are not autonomous, and u are the values of the state. Where ``data`` are
+        not empty and equal those of the time before, f is not evaluated.
         """
-        first = self._problem.full(state.time, state.values)
-        for k in count(1):
-            time = min(state.time + k * spacing, until)
-            with np.errstate(all="ignore"):
-                yield root_mean_square(self._problem.full(time, state.values) - first)
+        first, change = self._problem.full(state.time, state.values), 0.0
+        for k in range(1, len(times)):
+            if not data or any((g[k] != g[k - 1]).any() for g in data):
+                with np.errstate(all="ignore"):
+                    change = root_mean_square(self._problem.full(float(times[k]), state.values) - first)
+            yield change
 
 
 def _whole_steps(length: float, step: float) -> float:

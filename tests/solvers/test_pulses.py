@@ -11,6 +11,7 @@ from solvers import (
     DriftDiffusion,
     Equation,
     NonlinearDiffusion,
+    Outflow,
     Source,
     Value,
     circle,
@@ -99,6 +100,24 @@ def test_a_pulse_at_a_boundary():
     equation = Equation(mesh, [Diffusion(mesh, 1.0, boundaries=ends)])
     found = solve(equation, np.zeros(32), (0.0, END), times=[end, END])
     assert found.u[0] @ mesh.volumes == pytest.approx(np.sqrt(4 * WIDTH / np.pi), rel=2e-3)
+
+
+@pytest.mark.parametrize("data", [lambda t, x: 1.5 + 0.5 * np.sin(6 * t), lambda t, x: 1.0 + (t > 0.5)])
+def test_smooth_or_constant_data_of_a_boundary_need_no_additional_rates(data):
+    """Inflow of Burgers' equation brings the integral of data²/2 until a wave arrives at the right."""
+    mesh, evaluations = interval(0.0, 4.0, 40), []
+
+    def flux(u):
+        evaluations.append(0)
+        return u * u / 2
+
+    ends = {"left": Value(data), "right": Outflow()}
+    law = ConservationLaw(mesh, flux, lambda u: u, boundaries=ends)
+    found = solve(Equation(mesh, [law]), np.ones(40), (0.0, 1.0), times=[1.0])
+    times = np.linspace(0.0, 1.0, 20_001)
+    inflow = (np.array([float(data(t, None)) for t in times]) ** 2).mean() / 2 - 0.5
+    assert found.u[-1] @ mesh.volumes - 4.0 == pytest.approx(inflow, rel=0.02)  # numerical diffusion at the end
+    assert len(evaluations) < 14 * found.steps  # two for each of the four stages of a step; 49 and 62 with all rates
 
 
 @pytest.mark.parametrize("method", GENERAL)
