@@ -161,7 +161,8 @@ def _series(tables: Mapping[str, Floats], room: int) -> Described | None:
 
 def _theory(found: SweepResults, x: str, y: str | None, value: str) -> Described | None:
     """Return the theoretical curve over keys ``x`` and ``y`` of a sweep as plain values, None if there is none."""
-    if y is None or (curve := theory_of_map(parse(found.attributes["case"]), x, y, value)) is None:
+    others = found.parameters.keys() - {x, y}
+    if y is None or (curve := theory_of_map(parse(found.attributes["case"]), x, y, value, others)) is None:
         return None
     name, height = curve
     places = abscissas(found, x)

@@ -8,6 +8,7 @@ from pathlib import Path
 
 import numpy as np
 import pytest
+from figures.test_sweep_figures import index_of
 from support.browser import chromium
 from support.sweeping import CASE, in_this_process, write
 from view.test_view_page import TEXT_BOXES
@@ -15,7 +16,7 @@ from view.test_view_page import TEXT_BOXES
 from meanfield.cli.parser import main
 from meanfield.sweeping.driver import sweep
 from meanfield.sweeping.results import read_sweep
-from meanfield.view.sweep import _series
+from meanfield.view.sweep import _series, describe_sweep
 
 FOUR = """
 title = "Four <points>"
@@ -56,6 +57,14 @@ def test_points_come_back_from_the_page_of_a_sweep(index: Path, capsys: pytest.C
     assert "exists already; --overwrite replaces it" in capsys.readouterr().err
     assert main(["view", str(index), "-o", str(index.with_name("four.htm"))]) == 2
     assert "four.pages: exists already" in capsys.readouterr().err
+
+
+def test_the_page_has_the_critical_noise_if_it_is_that_of_all_runs(tmp_path: Path) -> None:
+    keys = '"attention.beta" = [1.0, 2.0]\n"stabilizers.noise" = [0.1, 0.2]\n'
+    figure = 'figure = {x = "attention.beta", y = "stabilizers.noise", value = "clusters"}'
+    for more, expected in (("", True), ('"stabilizers.scale" = [1.0, 2.0]', False)):
+        found = describe_sweep(read_sweep(index_of(tmp_path, keys + more, figure)), {})
+        assert (found["theory"] is not None) == expected
 
 
 def test_a_press_on_a_point_opens_its_run(index: Path, tmp_path: Path) -> None:
