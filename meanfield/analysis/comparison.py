@@ -15,7 +15,7 @@ from meanfield.analysis.measure import PointMeasure, measure_of, spaces_of
 from meanfield.analysis.wasserstein import common_patches, distance_l1, wasserstein
 from meanfield.domains.domain import load
 from meanfield.domains.table import kind_of
-from meanfield.runtime.segments import case_table
+from meanfield.runtime.segments import case_table, model_changes
 from solvers.io.run_file import FileError, Run, read
 from solvers.mesh.mesh import Floats
 
@@ -122,7 +122,8 @@ def compare(
     for name, run, side in (("clusters_a", a, 0), ("clusters_b", b, 1)):
         columns[name] = np.array([clusters_at(run, run.times[pair[side]]) for pair in pairs])
     differences = describe_differences(a, b)
-    notes = [*([] if differences is None else [differences]), *notes]
+    changes = [f"{run.path} is resumed with {text}" for run in (a, b) for text in model_changes(run)]
+    notes = [*([] if differences is None else [differences]), *changes, *notes]
     return Comparison((a, b), space, pairs, times, columns, (*notes, *_notes(columns, space)))
 
 

@@ -5,6 +5,7 @@ import json
 import numpy as np
 import pytest
 
+from meanfield import resume, run
 from meanfield.analysis import comparison
 from meanfield.analysis.comparison import as_dict, compare
 from meanfield.analysis.comparison_text import describe_next_command, format_text
@@ -324,3 +325,12 @@ def test_progress_of_a_long_comparison(tmp_path, monkeypatch, capsys):
     out, err = capsys.readouterr()
     assert json.loads(out)["times"] == [0.0, 1.0, 2.0, 3.0, 4.0]
     assert "3 of 9 pairs of snapshots compared" in err
+
+
+def test_a_changed_model_of_a_resumed_run_is_noted(tmp_path):
+    path = tmp_path / "run.h5"
+    run("tokens_pair", path, end=0.1, samples=2)
+    other = resume(path, changes={"attention.beta": 4, "time.end": 0.2}).save(tmp_path / "other.h5")
+    notes = compare(path, other).notes
+    assert f"{path} is resumed with attention.beta=4 from t = 0.1" in notes
+    assert f"{other} is resumed with attention.beta=4 from t = 0.1" in notes
