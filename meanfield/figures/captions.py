@@ -146,7 +146,8 @@ def describe_state(run: Run, case: Case) -> str:
     if reason == "failed":
         reason = "exploded" if run.attributes.get("exploded") else "failed"
     before = (LAYERS if case.time.counts_layers else TIME)[1]
-    until = read_segments(run.attributes)[-1].until
+    segments = read_segments(run.attributes)
+    until = segments[-1].until if segments else case.time.end
     return f"{reason} at {before}{format_time(run.times[-1])} of {format_time(until)}"
 
 
