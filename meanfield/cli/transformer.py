@@ -218,7 +218,8 @@ COMMANDS = {
         "train the standard Transformer or the PDE network on a small data set, or continue training",
         f"TRAINING|FILE.h5 [--set KEY=VALUE ...] [--until EPOCH] {_FILES} [--quiet]",
         (
-            add.training, add.overrides, add.until, *add.file_and_figure("the training file's name with .h5"),
+            add.training, add.overrides, add.until,
+            *add.file_and_figure("the FILE.h5 that is continued, or the training file's name with .h5"),
             cli_options.quiet,
         ),
     ),
