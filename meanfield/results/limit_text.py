@@ -78,7 +78,7 @@ def _fluctuations(found: Limit, k: int) -> list[str]:
     rows = [
         [
             f"{found.time[at]:.4g}",
-            *([f"{found.predicted[at, k]:.4g}"] if predicted else []),
+            *([f"{found.predicted[at, k]:.4g}".replace("nan", "-")] if predicted else []),
             *(
                 f"{found.fluctuations[size, at, k]:.4g} [{low[size, at]:.3g}, {high[size, at]:.3g}]"
                 for size in range(len(found.n))
@@ -96,6 +96,9 @@ def _fluctuations(found: Limit, k: int) -> list[str]:
         lines.append(
             f"measured over predicted variance, mean over n and these times: {ratio.value:.3f} ± {ratio.half_width:.3f}"
         )
+        if np.isnan(found.predicted[-1, k]):
+            last = found.time[np.isfinite(found.predicted[:, k])][-1]
+            lines.append(f"limit n → ∞ up to t = {last:.4g}: later clusters are narrower than a few cells")
     return lines
 
 

@@ -70,7 +70,7 @@ class Limit(Drawn):
     density_moments : (times, observables) array
         Means ∫φρ of the density.
     predicted : (times, observables) array
-        Limit of n Var(Σ φ(x_i)/n) for n → ∞; NaN where it is not computed.
+        Limit of n Var(Σ φ(x_i)/n) for n → ∞; NaN where it is not computed, as after a collapse that no cells resolve.
     not_predicted : str
         Reason why ``predicted`` is NaN, or empty.
     clusters : (sizes, seeds) array of int
@@ -175,7 +175,8 @@ class Limit(Drawn):
     @cached_property
     def measured_over_predicted(self) -> tuple[Estimate, ...]:
         """Return the ratio of n Var and its prediction for each observable, averaged over n and time."""
-        scaled = (self.moments * np.sqrt(self.n)[:, None, None, None] / np.sqrt(self.predicted))[:, :, self.following]
+        times = self.following & np.isfinite(self.predicted).all(axis=1)
+        scaled = (self.moments * np.sqrt(self.n)[:, None, None, None] / np.sqrt(self.predicted))[:, :, times]
         return tuple(mean_ratio(scaled[..., k]) for k in range(len(self.observables)))
 
     @property

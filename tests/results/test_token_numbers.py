@@ -73,7 +73,7 @@ def test_observables_about_an_axis_are_the_component_along_it(dimension):
     """Dimensions 2 and 3 are also those of the circle and the sphere, which have further components."""
     about_axis = mf.load_case(
         {
-            "domain": {"manifold": "axisymmetric", "dimension": dimension, "resolution": 64},
+            "domain": {"manifold": "axisymmetric", "dimension": dimension, "resolution": 96},
             "attention": {"beta": 2.0},
             "initial": {"kind": "von_mises_fisher", "components": [{"center": [-1.0], "concentration": 2.0}]},
             "time": {"end": 0.1},
@@ -85,6 +85,15 @@ def test_observables_about_an_axis_are_the_component_along_it(dimension):
     assert found.density_moments[0, 0] == pytest.approx(-mean, rel=1e-3)
     assert found.predicted[0, 0] == pytest.approx(1 - (dimension - 1) * mean / 2 - mean**2, rel=2e-3)
     assert np.abs(found.moments - found.density_moments).max() < 5 * np.sqrt(found.predicted.max() / 16)
+
+
+def test_no_limit_of_the_variance_is_stated_for_a_collapsed_density(case):
+    """The variance of tokens is below 1 after the collapse, whereas the linearized equation on the cells gives 20."""
+    changes = {"attention.beta": 9.0, "initial.components": [{"center": [1.0, 0.0], "concentration": 6.0}]}
+    found = mf.limit(case.replace(changes | {"time.end": 6.0}), n=[16, 32], seeds=3, intervals=3, progress=False).limit
+    assert np.isfinite(found.predicted[:, 0]).tolist() == [True, False, False, False]
+    assert np.isfinite(found.measured_over_predicted[0].value)
+    assert "limit n → ∞ up to t = 0: later clusters are narrower than a few cells" in found.report
 
 
 def test_uniform_density_has_the_time_of_departure(case):

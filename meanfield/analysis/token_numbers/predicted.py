@@ -21,7 +21,7 @@ from meanfield.sections.evolution import Output
 from meanfield.sections.formula import evaluate
 from solvers.io.run_file import Run
 from solvers.mesh.interval import polar
-from solvers.mesh.mesh import Floats, circle
+from solvers.mesh.mesh import Floats, Mesh, circle
 from solvers.transforms.gauss_grid import GaussGrid
 from solvers.transforms.harmonics import SphereHarmonics
 
@@ -46,7 +46,8 @@ def predicted_variance(case: Case, intervals: int, observables: Sequence[str]) -
 
     The times are 0 and the end of each of equal ``intervals``. The density is computed anew at the times of the
     Runge–Kutta stages, on at most CELLS cells or RINGS rings. If :func:`refusal_of_prediction` is empty, all errors are
-    those of the mesh and the time step.
+    those of the mesh and the time step. Once the cells do not resolve the density, as after a collapse, the result is
+    NaN.
     """
     domain = case.domain
     resolution = min(domain.resolution or 0, RINGS if domain.space == "S2" else CELLS)
@@ -59,9 +60,25 @@ def predicted_variance(case: Case, intervals: int, observables: Sequence[str]) -
             output=Output(snapshots=2 * steps * intervals, samples=1, spacing="linear", diagnostics=("mass",)),
         )
     )
-    outputs = [k * steps for k in range(intervals + 1)]
+    mesh = flow.points if isinstance(flow.points, Mesh) else mesh_of_run(run)
+    count = max(
+        _count_resolved(flow.max_difference, mesh, [run.density(2 * k * steps) for k in range(intervals + 1)]), 1
+    )
+    outputs = [k * steps for k in range(count)]
     values = observable_values(observables, unit_vectors_at(flow.points.centers), domain.formula)
-    return central_limit_variance(flow, _densities_at(run, flow.points), case.time.end / outputs[-1], values, outputs)
+    step, found = case.time.end / (intervals * steps), np.full((intervals + 1, len(observables)), np.nan)
+    found[:count] = central_limit_variance(flow, _densities_at(run, flow.points), step, values, outputs)
+    return found
+
+
+def _count_resolved(most: float, mesh: Mesh, densities: Sequence[Floats]) -> int:
+    """Return the number of densities (cells,) before the first one that the cells do not resolve.
+
+    ``most`` is the largest difference between neighboring cells, relative to the maximum.
+    """
+    one, other = mesh.face_cells.T
+    resolved = [np.abs(rho[one] - rho[other]).max() <= most * rho.max() for rho in densities]
+    return next((k for k, is_resolved in enumerate(resolved) if not is_resolved), len(densities))
 
 
 def _flow_of(case: Case, resolution: int) -> Flow:

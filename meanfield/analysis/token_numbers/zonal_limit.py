@@ -11,6 +11,7 @@ meanfield/analysis/token_numbers/central_limit.py for functions of θ, since ⟨
 from __future__ import annotations
 
 import math
+from typing import ClassVar
 
 import numpy as np
 
@@ -35,6 +36,8 @@ class ZonalFlow:
     noise           κ ≥ 0
     rescaled        whether unnormalized attention is divided by the largest kernel e^|β|
     """
+
+    max_difference: ClassVar = 0.1  # of p in neighboring cells over max p: clusters have a deviation of 6 cells
 
     def __init__(
         self,
