@@ -48,7 +48,7 @@ class Laplacian:
     Raises
     ------
     TypeError
-        If ``mesh`` is no mesh, or a boundary condition has another type.
+        If ``mesh`` is no mesh, or a boundary condition has another type or complex numbers.
     ValueError
         If a part of the boundary is unknown, or arrays of the mesh contradict each other.
 
