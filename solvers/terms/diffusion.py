@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from dataclasses import replace
 from functools import reduce
 from itertools import product
 from typing import Any
@@ -11,7 +12,7 @@ import numpy as np
 
 from ..backends import backend_for
 from ..mesh.arguments import check_count
-from ..mesh.boundaries import COMPLEX, Boundaries, Flux, Outflow, Part, Robin, Value, boundary_parts
+from ..mesh.boundaries import COMPLEX, REAL, Boundaries, Flux, Outflow, Part, Robin, Value, boundary_parts
 from ..mesh.checks import (
     check_array,
     check_call,
@@ -40,6 +41,7 @@ from .term import Step
 
 Coefficient = complex | Floats | Callable[[Floats], Floats]
 CONDITIONS = (Outflow, Value, Flux, Robin)
+ON_BOUNDARY = 1e-6  # sine of the angle between a boundary face and the way from the cell center to its center
 LEAST_PART = 1 / 8  # of the longest explicit step: diffusion without data moves half of the mass in a fourth or more
 
 
@@ -124,7 +126,7 @@ class Diffusion:
         if nonnegative and any(map(is_complex_number, each)):
             raise ValueError("nonnegative = True: expected a real diffusion coefficient")
         self.mesh, self.nonnegative, self._seen = mesh, nonnegative, False
-        self._parts = boundary_parts(mesh, boundaries, CONDITIONS, COMPLEX)
+        self._parts = diffusion_parts(mesh, boundaries)
         self.is_complex = any(map(is_complex_number, each)) or any(part.is_complex for part in self._parts)
         for part, one in product(self._parts, each):
             factor = getattr(part.condition, "a", 0.0) * (1.0 if shape_of(one) else one)
@@ -453,7 +455,8 @@ class NonlinearDiffusion:
     def __init__(self, mesh: Mesh, phi: Callable[[Floats], Floats], *, boundaries: Boundaries | None = None) -> None:
         check_mesh(mesh)
         check_call("phi", phi, "u")
-        self.mesh, self.phi, self._parts = mesh, phi, boundary_parts(mesh, boundaries, (Outflow, Value, Flux))
+        self.mesh, self.phi = mesh, phi
+        self._parts = diffusion_parts(mesh, boundaries, (Outflow, Value, Flux), REAL)
         self.is_autonomous = all(part.is_constant for part in self._parts)
         self._operator = FaceOperator(mesh, mesh.backend.xp.ones(mesh.cells), self._parts)
         self._rate: Any = None
@@ -539,6 +542,26 @@ def _apply(operator: Operator, values: Floats) -> Any:
     found = operator.mesh.backend.empty(values.shape, values.dtype)
     operator.apply(values, found)
     return found
+
+
+def diffusion_parts(
+    mesh: Mesh, boundaries: Boundaries | None, allowed: tuple[type, ...] = CONDITIONS, kinds: str = COMPLEX
+) -> tuple[Part, ...]:
+    """Return the parts of the boundary with conditions, as :func:`~solvers.mesh.boundaries.boundary_parts` does.
+
+    A condition u = g takes g at the cell centers that lie on the boundary, as on triangles: the distance from the cell
+    center to the face center would be an error of first order.
+    """
+    parts, host = [], mesh.on_host
+    for part in boundary_parts(mesh, boundaries, allowed, kinds):
+        if isinstance(part.condition, Value):
+            centers = host.centers[mesh.backend.to_host(part.cells)]
+            ways = host.shortest(part.points - centers)
+            across = np.abs((ways * mesh.backend.to_host(part.normals)).sum(axis=1))
+            is_on = across <= ON_BOUNDARY * np.linalg.norm(ways, axis=1)
+            part = replace(part, points=np.where(is_on[:, None], centers, part.points))
+        parts.append(part)
+    return tuple(parts)
 
 
 def _operator(mesh: Mesh, D: Any, parts: Any, monotone: bool) -> Operator:

@@ -9,10 +9,10 @@ from typing import Any
 
 import numpy as np
 
-from ..mesh.boundaries import COMPLEX, Outflow, Part, Robin, Value, boundary_parts
+from ..mesh.boundaries import Outflow, Part, Robin, Value
 from ..mesh.calculus import least_squares_weights, quadratic_stencil, tangent_planes
 from ..mesh.mesh import Floats, Mesh
-from ..terms.diffusion import CONDITIONS, Diffusion
+from ..terms.diffusion import Diffusion, diffusion_parts
 from ..terms.operators import add_at, diffusion_source, share_of_data
 
 Boundaries = Mapping[str, Any]
@@ -81,7 +81,7 @@ class Operators:
 
     def _parts(self, boundaries: Boundaries) -> tuple[Part, ...]:
         """Return the parts of the boundary with conditions other than walls."""
-        return boundary_parts(self.mesh, boundaries, CONDITIONS, COMPLEX)
+        return diffusion_parts(self.mesh, boundaries)
 
     def _rise(self, part: Part) -> Any:
         """Return the matrix (cells, cells) of linear extrapolation from the cells to their faces in a boundary part."""
@@ -210,7 +210,7 @@ class _RateOfData:
     @cached_property
     def _parts(self) -> tuple[Part, ...]:
         """Return the parts of the boundary with conditions, other than walls and periodic ones."""
-        return boundary_parts(self.mesh, self.boundaries, CONDITIONS, COMPLEX)
+        return diffusion_parts(self.mesh, self.boundaries)
 
 
 @dataclass(frozen=True, eq=False)

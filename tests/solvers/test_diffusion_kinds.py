@@ -64,6 +64,17 @@ def test_values_on_the_boundary_of_triangles_are_second_order():
     assert exact.orders(errors, sizes)[-1] > 1.9, errors
 
 
+def test_data_on_the_boundary_of_triangles_are_second_order_in_each_cell():
+    """x + 2y is steady for its values on the boundary, where the centers of faces are not those of cells."""
+    sizes, errors = (16, 32), []
+    for size in sizes:
+        mesh = triangles(*square(size))
+        linear = mesh.centers @ [1.0, 2.0]
+        term = Diffusion(mesh, 1.0, boundaries={"boundary": Value(lambda t, x: x @ [1.0, 2.0])})
+        errors.append(np.abs(solve_steady(Equation(mesh, [term]), np.zeros(mesh.cells)) - linear).max())
+    assert exact.orders(errors, sizes)[-1] > 1.8, errors
+
+
 def test_a_step_with_boundaries_is_second_order_in_time():
     """The solution from 0 approaches 1 + x; the reference is the matrix exponential (SciPy's tolerance)."""
     mesh = interval(0.0, 1.0, 16)
