@@ -200,7 +200,7 @@ def _density(facts: Facts) -> str:
     texts = [
         "" if low is None else f"{low:.3g} to {high:.3g} in the last snapshot",
         "" if clusters is None else f"{clusters:g} {kind}{'' if clusters == 1 else 's'}",
-        "" if drift is None else f"mass drifted by at most {drift:.1e}",
+        "" if drift is None else f"mass changed by at most {drift:.1e}",
     ]
     return ", ".join(text for text in texts if text)
 

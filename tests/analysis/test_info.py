@@ -95,7 +95,7 @@ def test_finished(path):
             "physics   β = 9, softmax attention, noise 0.25, from perturbed",
             "time      2 of 5, in 12.5 s",
             "stored    3 snapshots, 3 samples of the diagnostics",
-            "density   2.5 to 4 in the last snapshot, 3 clusters, mass drifted by at most 2.0e-13",
+            "density   2.5 to 4 in the last snapshot, 3 clusters, mass changed by at most 2.0e-13",
             "versions  meanfield 1.2.3",
             f"next      plot it: meanfield plot {path}",
         ]
