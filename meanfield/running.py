@@ -188,10 +188,11 @@ def resume(
     case = next_case(segments, changes)
     watch = Watch(case, stop, callbacks)
     problem = set_up(case, backend)
-    problem.run_scalars.update(
-        {name: before.attributes[name] for name in problem.run_scalars if name in before.attributes}
-    )
     start = last_start(before, case, problem)
+    if start.events:  # at its start the segment has had its handover
+        problem.run_scalars.update(
+            {name: before.attributes[name] for name in problem.run_scalars if name in before.attributes}
+        )
     segment = next_segment(segments, case, changes, start.state.time, until, command)
     if until is not None and until < segment.from_time:
         raise CaseError(f"until = {until:g}: {path} has reached time {segment.from_time:g} already; nothing was done")
@@ -201,7 +202,7 @@ def resume(
     degrees = before.diagnostics["power"].shape[1] - 1 if "power" in before.diagnostics else None
     diagnostics = problem.diagnostics(case.output.diagnostics or (), degrees)
     require_same_units(before, diagnostics.columns, case)
-    attributes = with_segment(before.attributes, segment) | NOT_EXPLODED | problem.attributes
+    attributes = with_segment(before.attributes, segment) | NOT_EXPLODED | problem.run_scalars | problem.attributes
     problem.events[:] = start.events
     with RunFile.append(
         path, snapshots=start.snapshots, samples=start.samples, events=len(start.events), attributes=attributes

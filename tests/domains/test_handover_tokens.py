@@ -6,7 +6,7 @@ from dataclasses import replace
 import numpy as np
 import pytest
 from support.exact_atoms import pair_time_equal
-from support.status import DONE, run
+from support.status import DONE, resume, run
 
 from meanfield.analysis.info import describe
 from meanfield.analysis.mergers import report
@@ -18,7 +18,7 @@ from meanfield.domains.atoms.setup import FIRST_CHECK
 from meanfield.domains.atoms.velocity import Atoms
 from meanfield.runtime.cost import estimate
 from meanfield.simulation import set_up
-from solvers.io.run_file import read
+from solvers.io.run_file import RunFile, read
 from solvers.timestepping.integrate import integrate
 from solvers.timestepping.state import State
 
@@ -191,6 +191,19 @@ def test_a_run_goes_on_to_the_same_handover_from_any_step_before_it(domain, monk
             lambda _, run_scalars=run_scalars: run_scalars["hand_over_time"] > 0,
         )
         assert again.run_scalars["hand_over_time"] == first
+
+
+def test_a_run_that_starts_again_before_its_handover_has_none(tmp_path):
+    """Without its checkpoint the run is computed again from time 0, here to a time before the handover."""
+    text = PAIR.format(beta=9, first=[1.0, 0.0], second=[-0.4, 0.9], end=10.0, times=[0.0, 10.0])
+    path = tmp_path / "run.h5"
+    assert run(parse(text), path, quiet=True) == DONE
+    time = read(path).attributes["hand_over_time"]
+    assert resume(path, until=11.0, quiet=True) == DONE
+    assert read(path).attributes["hand_over_time"] == time > 0
+    RunFile.append(path, snapshots=0).close(stop_reason="interrupted")
+    assert resume(path, until=time / 2, quiet=True) == DONE
+    assert math.isnan(read(path).attributes["hand_over_time"])
 
 
 @pytest.mark.parametrize("spacing", ["linear", "log"])
