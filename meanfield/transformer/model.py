@@ -141,7 +141,7 @@ class Model:
             source=source,
             ids=np.array(ids, dtype=float),
             tokens=tuple(self.tokenizer.convert_ids_to_tokens(ids)),
-            special=np.isin(ids, self.tokenizer.all_special_ids),
+            special=np.isin(ids, _special_numbers(self.tokenizer)),
             hidden=hidden_states(self.name, self.network, ids),
         )
 
@@ -224,6 +224,16 @@ def _ids(model: str, network: Any, tokenizer: Any, words: str, source: str) -> l
         raise CaseError(f"{source}: {len(ids)} token of {model}: expected at least two")
     _require_known(model, network, tokenizer, ids, source)
     return ids
+
+
+def _special_numbers(tokenizer: Any) -> list[int]:
+    """Return the numbers of tokens that are not part of a text, such as [CLS].
+
+    The token for unknown words is part of the text, unless it also marks the beginning or the end, as in OPT.
+    """
+    others = [str(token) for name, token in tokenizer.special_tokens_map.items() if name != "unk_token"]
+    unknown = None if str(tokenizer.unk_token) in others else tokenizer.unk_token_id
+    return [number for number in tokenizer.all_special_ids if number != unknown]
 
 
 def max_tokens(network: Any) -> int:

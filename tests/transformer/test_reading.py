@@ -12,6 +12,7 @@ import pytest
 from support.tiny_transformers import LAYERS, MOST, TEXT, D, add_tokenizer, hidden, saved, text_file, transformers
 
 from meanfield.cli.parser import main
+from meanfield.transformer.model import TextWarning, load_model
 from solvers.io.run_file import read
 
 
@@ -245,6 +246,16 @@ def test_dropped_tokens_are_not_written(model, file, tmp_path, capsys):
         assert opened.attrs["drop"] == "first"
         assert [text.decode() for text in opened["token_text"][:]] == TEXT.split()[1:]
         np.testing.assert_array_equal(opened["state_length"][:], h5py.File(file)["state_length"][:, 1:])
+
+
+def test_an_unknown_word_is_part_of_the_text(model):
+    """Where one token stands for unknown words and for the end, as in OPT, it is the end."""
+    loaded = load_model(str(model))
+    with pytest.warns(TextWarning, match="1 of 6 tokens are unknown"):
+        assert not loaded.read("a b zzz c d e", "text").special.any()
+    loaded.tokenizer.eos_token = loaded.tokenizer.unk_token
+    with pytest.warns(TextWarning):
+        assert np.flatnonzero(loaded.read("a b zzz c d e", "text").special).tolist() == [2]
 
 
 @pytest.mark.parametrize("command", ["read", "ablate", "histogram", "prompts"])
