@@ -126,7 +126,7 @@ def _draw_particles(ax: Axes, run: Run, k: int) -> None:
 
 
 def _profile(run: Run, k: int, cut: float = 0.0) -> tuple[Floats, Floats]:
-    """Return the cell edges and the density of a run in one dimension; on the circle they begin at the angle ``cut``.
+    """Return the cell edges and the density of a run in one dimension; on the circle the edge nearest ``cut`` is first.
 
     For tokens, return the sorted positions and their weights.
     """
@@ -136,7 +136,7 @@ def _profile(run: Run, k: int, cut: float = 0.0) -> tuple[Floats, Floats]:
         return places[order], run.weights[order]
     density = run.density(k)
     shift = round(cut * len(density) / (2 * np.pi))
-    return run_edges(run) + cut, np.roll(density, -shift)
+    return run_edges(run) + shift * 2 * np.pi / len(density), np.roll(density, -shift)
 
 
 def _places(run: Run, k: int) -> Floats:
