@@ -204,8 +204,7 @@ def experiment(
     overrides : mapping or sequence of str
         Keys of the training file, like {"training.epochs": 5} or ["training.epochs=5"].
     seeds : int
-        Number of networks of each kind; at least 2 for attention. Intervals of the tables are those of a mean over
-        seeds.
+        Number of networks of each kind. Intervals of the tables are those of a mean over seeds.
     jobs : int
         Processes that train the networks of the experiments positions, robustness and stabilizers, which alone accept
         more than 1. Not with ``dask``.

@@ -211,7 +211,6 @@ def test_refusals_of_training_name_arguments(tmp_path):
             mf.transformer.train(**{"training": "digits"} | arguments)
     for arguments, message in (
         ({"name": "sensation"}, "name = sensation: expected one of information"),
-        ({"seeds": 1, "name": "attention"}, "seeds = 1: expected at least 2"),
         ({"jobs": 2}, "jobs = 2: only allowed with the experiments positions, robustness, stabilizers"),
         ({"jobs": 2, "dask": "here:1", "name": "stabilizers"}, "jobs = 2: not allowed with dask"),
         ({"dask": "here:1"}, "dask = here:1: only allowed with the experiments positions, robustness, stabilizers"),

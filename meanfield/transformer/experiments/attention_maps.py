@@ -4,9 +4,10 @@
     cosine(p, q) = Σ p_ij q_ij / (|p| |q|) ,     KL(p, q) = (1/n) Σ_ij p_ij log(p_ij/q_ij)
 
 p is the map of the Transformer of one seed. q is the map of the PDE network, the same map with its columns shuffled row
-by row, the uniform map, or the map of the Transformer of the next seed. Maps of heads are compared head by head, after
-the permutation of q's heads in each layer that maximizes the cosine, for the controls as well. Means over heads are
-nearly uniform where heads are not, so that they resemble each other more than the maps of heads.
+by row, the uniform map, or the map of a Transformer of another seed. The other seeds are further ones, so that the
+pairs have no network in common: an interval over seeds is that of independent pairs. Heads are compared one by one,
+after the permutation of q's heads in each layer that maximizes the cosine, for the controls as well. Means over heads
+are nearly uniform where heads are not, so that they resemble each other more than the maps of heads.
 
 Whether a network needs attention is measured by its accuracy with uniform attention, and by that of a network trained
 without attention.
@@ -21,11 +22,21 @@ import torch
 from matplotlib.figure import Figure
 
 from meanfield.analysis.text import table
+from meanfield.running import Printer
 from meanfield.transformer.experiments.drawing import label_of
 from meanfield.transformer.experiments.statistics import describe, describe_difference, mean_and_half_width
-from meanfield.transformer.experiments.subjects import AXES, KINDS, NO_ATTENTION, STATES, Subjects
+from meanfield.transformer.experiments.subjects import (
+    AXES,
+    KINDS,
+    NO_ATTENTION,
+    STATES,
+    Subjects,
+    case_of,
+    train_subjects,
+)
 from meanfield.transformer.labelled import Labelled, Outcome, coordinates
 from meanfield.transformer.networks.network import TokenNetwork, traced
+from meanfield.transformer.networks.section import TrainingCase
 from meanfield.transformer.networks.training import loss_and_accuracy
 from solvers.mesh.mesh import Floats
 
@@ -36,16 +47,18 @@ SOURCE_COSINE, SOURCE_KL = 0.9870, 0.0144  # values that the sources print for t
 SCALES = np.array([0.0, 0.1, 0.2, 0.5, 1.0, 2.0, 5.0, 10.0])  # factors of the logits, in both untrained networks
 
 
-def attention_maps(subjects: Subjects) -> Outcome:
-    """Return the cosine and the divergence between attention maps of the Transformer and of other networks or controls.
+def attention_maps(case: TrainingCase, seeds: tuple[int, ...], show: Printer) -> Outcome:
+    """Train networks, and return cosine and divergence between attention maps of the Transformer and other maps.
 
     The other maps are those of the PDE network, shuffled or uniform maps, and maps of a Transformer of another seed.
     The axes of both measures are kind of map (mean over heads, by head), state (untrained, trained), pair of maps, seed
     and layer. The outcome also has both measures of untrained networks by a factor of the logits, and the accuracy of
     all networks with uniform attention.
     """
+    subjects, other_seeds = train_subjects(case, seeds, show), [max(seeds) + 1 + k for k in range(len(seeds))]
+    others = train_subjects(case, other_seeds, show, networks={KINDS[0]: case_of(case, KINDS[0], seeds[0])})
     inputs = subjects.inputs(EXAMPLES)
-    values, scaled = _compare_maps(subjects, inputs), _compare_scaled_maps(subjects, inputs)
+    values, scaled = _compare_maps(subjects, others, inputs), _compare_scaled_maps(subjects, inputs)
     dims, examples = ("map", "state", "pair", "seed", "layer"), subjects.task.test
     uniform_accuracy = subjects.measure(lambda network: loss_and_accuracy(with_logits(network, 0.0), examples)[1])
     arrays = {
@@ -113,18 +126,19 @@ def maps_of(network: TokenNetwork, inputs: torch.Tensor) -> Floats:
     return np.stack([w.double().numpy() for w in trace.weights if w is not None])
 
 
-def _compare_maps(subjects: Subjects, inputs: torch.Tensor) -> Floats:
+def _compare_maps(subjects: Subjects, others: Subjects, inputs: torch.Tensor) -> Floats:
     """Return cosine and divergence of attention maps, (measure, map, state, pair, seed, layer).
 
     A pair is the Transformer and one of four others: the PDE network, the PDE network with shuffled maps, uniform maps,
-    or a Transformer of another seed.
+    or a Transformer of another seed, one of ``others``.
     """
     rows = []
     for state in range(len(STATES)):
-        ours, theirs = ([maps_of(s.states[state], inputs) for s in subjects.of(kind)] for kind in KINDS)
+        networks = subjects.of(KINDS[0]), subjects.of(KINDS[1]), others.all
+        ours, theirs, of_others = ([maps_of(s.states[state], inputs) for s in found] for found in networks)
         pairs = [
-            [_compare_layers(p, q) for p, q in zip(ours, others, strict=True)]
-            for others in (theirs, map(shuffled, theirs), map(uniform, ours), [*ours[1:], ours[0]])
+            [_compare_layers(p, q) for p, q in zip(ours, maps, strict=True)]
+            for maps in (theirs, map(shuffled, theirs), map(uniform, ours), of_others)
         ]
         rows.append(pairs)
     return np.moveaxis(np.array(rows), (3, 4), (0, 1))

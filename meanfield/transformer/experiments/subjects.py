@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import copy
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from functools import partial
@@ -128,13 +128,15 @@ def train_subjects(
     seeds: Sequence[int],
     show: Printer,
     after_epoch: Callable[[str, Fit], None] = lambda name, fit: None,
+    networks: Mapping[str, TrainingCase] | None = None,
 ) -> Subjects:
     """Train each network of an experiment for each seed, and return all networks, untrained and trained.
 
-    ``after_epoch`` has the arguments name and training, and is called before training too.
+    ``after_epoch`` has the arguments name and training, and is called before training too. ``networks`` are the
+    training cases by name, by default those of ``networks_of``.
     """
     task, found = task_of(case), []
-    for name, of_name in networks_of(case).items():
+    for name, of_name in (networks_of(case) if networks is None else networks).items():
         for seed in seeds:
             fit = begin(of_name.replace([f"training.seed={seed}"]), task)
             untrained = copy.deepcopy(fit.network)

@@ -40,7 +40,7 @@ def _of_trained(measure: Callable[[Subjects], Outcome]) -> Experiment:
 
 EXPERIMENTS: dict[str, Experiment] = {
     "information": _of_trained(information_flow),
-    "attention": _of_trained(attention_maps),
+    "attention": lambda case, seeds, show, workers: attention_maps(case, seeds, show),
     "bottleneck": lambda case, seeds, show, workers: bottleneck(case, seeds, show),
     "gradients": _of_trained(gradient_flow),
     "sensitivity": _of_trained(sensitivity),
@@ -76,8 +76,6 @@ def run_experiment(
         raise CaseError("network.attention = false: expected true, for an experiment on attention maps")
     if name == "attention" and case.network.pattern is not None:
         raise CaseError("network.pattern: expected none, for an experiment on attention maps")
-    if name == "attention" and seeds < 2:
-        raise CaseError(f"seeds = {seeds}: expected at least 2, since one control is a network of another seed")
     torch.set_num_threads(case.training.threads)
     experiment = partial(stabilizers, vary=vary) if vary else EXPERIMENTS[name]
     outcome = experiment(case, tuple(range(seeds)), show, workers)
