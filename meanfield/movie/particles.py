@@ -112,8 +112,7 @@ def _draw_projection(figure: Figure, run_data: RunData) -> Moving:
     spread, axes, share = principal_axes(run_data)
     recorded = has_pairs(run_data)
     ax = place(figure, LEFT if recorded else (WIDTH - LOWER_SIDE) // 2, TOP, LOWER_SIDE, LOWER_SIDE)
-    places = [directions(run_data, k) @ axes for k in {0, spread, len(run_data.times) - 1}]
-    set_reach(ax, reach := reach_of(places))
+    set_reach(ax, reach := reach_of(directions(run_data, k) @ axes for k in range(len(run_data.times))))
     ax.set(xlabel="first axis", ylabel="second axis")
     text = axes_in_words(run_data, spread, share)
     figure.text(0.5, 1 - (TOP + LOWER_SIDE + 58) / HEIGHT, text, ha="center", fontsize=9)

@@ -139,6 +139,19 @@ def test_movie_of_logarithmic_times_has_no_frames_without_change() -> None:
     assert frame_numbers(replace(tokens, particles=waiting, clusters=None)) == [0, *range(31, 41)]
 
 
+def test_projected_tokens_are_within_the_axes_in_all_frames() -> None:
+    """The tokens spread widely between the first, the last and the snapshot whose principal axes are shown."""
+    ends = np.array([[1, 0], [-1, 0], [0, 1], [0, -1]])
+    reaches = [0.0, 1.0, 0.6, 0.0]
+    positions = [np.hstack([r * ends, np.full((4, 1), np.sqrt(1 - r**2)), np.zeros((4, 1))]) for r in reaches]
+    data = particles(4, 4, np.arange(4.0))
+    tokens = replace(data.particles, positions=lambda k: positions[k], weights=np.full(4, 0.25))
+    figure = Figure()
+    Frames(replace(data, particles=tokens, clusters=None), figure)
+    [ax] = [one for one in figure.axes if one.get_xlabel() == "first axis"]
+    assert ax.get_xlim()[1] > 1
+
+
 def test_pixels_have_the_colours_of_their_cells(tmp_path: Path) -> None:
     run = run_file(tmp_path / "run.h5")
     movie(run, tmp_path / "run.gif")

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -140,7 +141,7 @@ def _ring_clusters(ax: Axes, run_data: RunData, k: int, axes: Floats) -> None:
     ax.scatter(across, up, s=areas, facecolors="none", edgecolors=VERMILION, linewidths=1.2)
 
 
-def reach_of(places: list[Floats]) -> float:
+def reach_of(places: Iterable[Floats]) -> float:
     """Return half the side of a square around the origin that contains all positions (n, 2), with a margin."""
     return 1.1 * max(float(np.abs(place).max(initial=0.0)) for place in places) or 1.0
 
