@@ -194,7 +194,7 @@ def test_a_run_goes_on_to_the_same_handover_from_any_step_before_it(domain, monk
 
 
 def test_a_run_that_starts_again_before_its_handover_has_none(tmp_path):
-    """Without its checkpoint the run is computed again from time 0, here to a time before the handover."""
+    """A run without its checkpoint is computed again from time 0, here to a time before the handover."""
     text = PAIR.format(beta=9, first=[1.0, 0.0], second=[-0.4, 0.9], end=10.0, times=[0.0, 10.0])
     path = tmp_path / "run.h5"
     assert run(parse(text), path, quiet=True) == DONE

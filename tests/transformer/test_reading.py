@@ -249,7 +249,7 @@ def test_dropped_tokens_are_not_written(model, file, tmp_path, capsys):
 
 
 def test_an_unknown_word_is_part_of_the_text(model):
-    """Where one token stands for unknown words and for the end, as in OPT, it is the end."""
+    """A token that stands for unknown words and for the end, as in OPT, is the end."""
     loaded = load_model(str(model))
     with pytest.warns(TextWarning, match="1 of 6 tokens are unknown"):
         assert not loaded.read("a b zzz c d e", "text").special.any()
