@@ -58,7 +58,7 @@ COMMANDS: dict[str, Command] = {
     ),
     "movie": (
         file_commands.movie,
-        "animate a run, with a frame for each snapshot; at logarithmic times only for visible changes",
+        "animate a run, with a frame for each snapshot; at logarithmic times those without visible change are left out",
         f"FILE.h5 [-o FILE.gif|FILE.mp4] [--fps 12] [--overwrite] [--quiet] {_OWN}",
         (options.animated_file, options.components, *options.movie_options, options.quiet),
     ),

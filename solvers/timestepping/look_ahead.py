@@ -31,7 +31,8 @@ class LookAhead:
     later times with distance ``spacing``, up to the longest step. Where its change in time is no parabola and
     integrates to more than the allowed error, the step ends before, and steps there are at most ``spacing`` long. If
     only boundary data depend on the time, the rate is evaluated only where the data are no parabolas either. The
-    first step is at most ``first_step`` long, and each step at most four times the previous one. A run with steps
+    first step is at most ``first_step`` long, and each later step at most ``spacing`` or four times the previous one,
+    whichever is longer. A run with steps
     shorter than ``spacing`` has no additional cost, and neither has a term with the attribute ``is_autonomous``, or a
     run without a tolerance.
 
