@@ -113,8 +113,9 @@ def _open_locked(path: Path, name: Path) -> BinaryIO | None:
 
     Raises FileError if the file ``name`` exists and is no lock file.
     """
-    if os.path.lexists(name) and _writer_in(name) is None:
-        raise FileError(f"{name}: is not a lock file and is not replaced; choose another name for {path}")
+    with suppress(FileNotFoundError):  # there is none, or another process has just removed it
+        if _writer_in(name) is None:
+            raise FileError(f"{name}: is not a lock file and is not replaced; choose another name for {path}")
     file = open(name, "a+b", buffering=0)  # noqa: SIM115
     if lock_descriptor(file.fileno(), blocking=False) and _is_named(file, name):
         return file

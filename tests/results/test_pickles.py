@@ -73,7 +73,8 @@ def test_threads_that_write_one_path_are_refused_but_one(tmp_path: Path) -> None
         thread.start()
     for thread in threads:
         thread.join()
-    assert all(isinstance(error, mf.FileError) and "being written by process" in str(error) for error in errors)
+    expected = [e for e in errors if isinstance(e, mf.FileError) and "being written by process" in str(e)]
+    assert errors == expected
     assert mf.open_run(path).stop_reason == "finished"
 
 

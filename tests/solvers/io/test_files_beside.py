@@ -101,6 +101,21 @@ def test_a_lock_that_is_taken_over(tmp_path: Path) -> None:
     assert everything(tmp_path) == {}
 
 
+def test_a_lock_file_that_another_writer_removes_meanwhile_is_no_error(tmp_path, monkeypatch):
+    path, name, lstat = tmp_path / "run.h5", tmp_path / "run.h5.lock", os.lstat
+    name.touch()
+
+    def removing(file, **options):
+        found = lstat(file, **options)
+        monkeypatch.setattr(os, "lstat", lstat)
+        name.unlink()
+        return found
+
+    monkeypatch.setattr(os, "lstat", removing)
+    Lock(path).release()
+    assert not name.exists()
+
+
 def test_a_lock_that_others_have_replaced_stays(tmp_path: Path) -> None:
     lock = Lock(tmp_path / "run.h5")
     (tmp_path / "run.h5.lock").unlink()
