@@ -104,7 +104,7 @@ fit_options = (
     number("held", 3, "number of texts held out at a time; each text is held out once"),
     number("rank", 4, "rank of the matrices of each attention head"),
     number("width", 64, "width of the feed-forward network"),
-    number("steps", 200, "number of steps of gradient descent for each model"),
+    number("steps", 200, "number of steps of a descent; descents are repeated until the error no longer decreases"),
     seed("of the initial weights"),
 )
 experiment_names = (

@@ -10,7 +10,8 @@ A law is a map of one layer, of directions x = h/|h| on the unit sphere.
 
 Q_h, K_h, B_h (rank, d) and C_h (d, rank) belong to head h. With g = 1, s = 0, C = W = 0 the law is the mean-field
 velocity of one β and V = vI. Each text is held out once. Among the other texts, two of three are fitted; the parameters
-are those with the smallest error on the third.
+are those with the smallest error on the third. Descents are repeated until this error no longer decreases, for each
+law: a law that starts at another one would otherwise gain by the additional steps alone.
 """
 
 from __future__ import annotations
@@ -155,13 +156,17 @@ def _draw_normal(rows: int, d: int, deviation: float) -> nn.Parameter:
 
 
 SCALAR_RATE = 0.1  # rate of β and v, which are of order 1 to 10; matrices have elements of order 1/√d
+CONVERGED = 1e-3  # decrease of the mean error by a descent, of the selecting texts, below which a fit ends
 CHECK_EVERY = 5  # steps between two errors on the texts that select the parameters
 SETS = ("fitted to", "held back")
 
 
 @dataclass(frozen=True)
 class Options:
-    """Options of the fit: rank of each head, width of the network, steps and rate of Adam, texts held out at a time."""
+    """Options of the fit: rank of each head, width of the network, steps of a descent, rate, texts held out at a time.
+
+    Descents are by Adam.
+    """
 
     rank: int = 4
     width: int = 64
@@ -258,6 +263,7 @@ def fit_all(laws: dict[str, Law], given: Texts, selecting: Texts, options: Optio
     """Return the fitted layers of each law, by name.
 
     Laws are fitted to the texts ``given``; the parameters kept have the smallest error on the texts ``selecting``.
+    Descents are repeated while each one decreases the mean of these errors over layers by CONVERGED or more.
     """
     layers, d = len(given.directions) - 1, given.directions.shape[-1]
     fitted: dict[str, list[FittedLayer]] = {}
@@ -268,7 +274,11 @@ def fit_all(laws: dict[str, Law], given: Texts, selecting: Texts, options: Optio
         if law.smaller:
             for one, before in zip(fitted[name], fitted[law.smaller], strict=True):
                 _begin_from(one, before)
-        descend(fitted[name], given, selecting, options)
+        decrease, error = np.inf, _mean_error(fitted[name], selecting)
+        while decrease >= CONVERGED:
+            descend(fitted[name], given, selecting, options)
+            previous, error = error, _mean_error(fitted[name], selecting)
+            decrease = previous - error
     return fitted
 
 
@@ -334,6 +344,11 @@ def squares_of(fitted_layers: Sequence[FittedLayer], texts: Texts) -> Floats:
 def errors_of(fitted_layers: Sequence[FittedLayer], texts: Texts) -> list[float]:
     """Return the error Σ|x' − law(x)|²/Σ|x' − x|² of the fitted law of each layer, over all texts."""
     return [float(error) for error in _pooled(squares_of(fitted_layers, texts))]
+
+
+def _mean_error(fitted_layers: Sequence[FittedLayer], texts: Texts) -> float:
+    """Return the mean over the layers of the errors of their fitted laws on some texts."""
+    return float(np.mean(errors_of(fitted_layers, texts)))
 
 
 def _pooled(squares: Floats) -> Floats:

@@ -53,7 +53,7 @@ def fit(
     rank, width : int
         Rank of the matrices of each attention head, and width of the network.
     steps : int
-        Steps of gradient descent for each law. A good value: 200, for MiniLM.
+        Steps of a descent. Descents of each law are repeated until the error no longer decreases.
     seed : int
         Seed of the first weights.
     show : function (line)

@@ -9,8 +9,9 @@ from support.tiny_transformers import LAYERS, TEXT, saved
 torch = pytest.importorskip("torch")
 
 from meanfield.cli.parser import main  # noqa: E402
-from meanfield.transformer.fitting import (  # noqa: E402  # noqa: E402
+from meanfield.transformer.fitting import (  # noqa: E402
     BOTH,
+    CONVERGED,
     GAIN,
     HEADS,
     IDENTITY,
@@ -113,7 +114,8 @@ def test_attention_explains_a_planted_mean_only():
 
 
 @pytest.mark.parametrize("kind", ["bert", "gpt2"])
-def test_each_law_holds_a_smaller_one(kind, tmp_path):
+def test_each_law_holds_a_smaller_one(kind, tmp_path, monkeypatch):
+    monkeypatch.setattr("meanfield.transformer.fitting.CONVERGED", np.inf)  # one descent
     model = load_model(str(saved(tmp_path, kind)))
     words = (TEXT, "b d f a", "a c e g i k", "l k j", "c c a b d")
     states = [model.read(text, name) for name, text in enumerate(words)]
@@ -144,7 +146,19 @@ def test_a_larger_law_is_at_first_the_smaller_one():
             assert np.all(larger < smaller + 1e-5)  # float32
 
 
-def test_the_command_writes_a_file_and_a_figure(tmp_path, capsys):
+def test_no_law_gains_by_another_descent():
+    """A law that starts at another one would else have a smaller error by its additional steps alone."""
+    x, y = directions(texts=9), directions(texts=9, seed=1)
+    texts = Texts(torch.stack([x, y]), torch.ones(x.shape[:2], dtype=torch.bool))
+    given, selecting, options = texts.only(range(6)), texts.only(range(6, 9)), Options(rank=2, width=4, steps=10)
+    for fitted in fit_all(laws_of(options, 2), given, selecting, options).values():
+        before = np.mean(errors_of(fitted, selecting))
+        descend(fitted, given, selecting, options)
+        assert before - np.mean(errors_of(fitted, selecting)) < CONVERGED
+
+
+def test_the_command_writes_a_file_and_a_figure(tmp_path, capsys, monkeypatch):
+    monkeypatch.setattr("meanfield.transformer.fitting.CONVERGED", np.inf)  # one descent
     folder = tmp_path / "texts"
     folder.mkdir()
     for name, text in (("one", TEXT), ("two", "b d f a"), ("three", "a c e g i k"), ("two more", "l k j")):
