@@ -249,7 +249,7 @@ def laws_of(options: Options, heads: int, causal: bool = False) -> dict[str, Law
         IDENTITY: (GAIN, {"gain": True, "identity": True}),
         HEADS: (IDENTITY, {"gain": True} | low),
         NETWORK: (GAIN, {"gain": True, "width": options.width}),
-        BOTH: (HEADS, {"gain": True, "width": options.width} | low),
+        BOTH: (NETWORK, {"gain": True, "width": options.width} | low),
     }
     return {name: Law(Terms(**terms, causal=causal), smaller) for name, (smaller, terms) in sizes.items()}
 

@@ -233,7 +233,7 @@ def test_the_time_line_is_named_and_has_few_plain_ticks(name: str, values: np.nd
     assert 2 <= len(texts) <= 5
     assert max(map(len, texts)) <= 4, f"ticks with an offset or too many digits: {texts}"
     assert line.lines[0].get_drawstyle() == ("steps-post" if name == "clusters" else "default")
-    assert ("gain" in line.get_title(loc="left")) == (np.ptp(values) < 1)
+    assert ("change" in line.get_title(loc="left")) == (np.ptp(values) < 1)
 
 
 @pytest.mark.parametrize(("high", "tick", "text"), [(500.0, 100.0, "100"), (3e6, 1e6, "$10^{6}$")])
