@@ -11,7 +11,7 @@ A law is a map of one layer, of directions x = h/|h| on the unit sphere.
 Q_h, K_h, B_h (rank, d) and C_h (d, rank) belong to head h. With g = 1, s = 0, C = W = 0 the law is the mean-field
 velocity of one β and V = vI. Each text is held out once. Among the other texts, two of three are fitted; the parameters
 are those with the smallest error on the third. Descents are repeated until this error no longer decreases, for each
-law: a law that starts at another one would otherwise gain by the additional steps alone.
+law, and both laws with a network start at the law of gain and shift: else one would gain by additional steps alone.
 """
 
 from __future__ import annotations
@@ -249,7 +249,7 @@ def laws_of(options: Options, heads: int, causal: bool = False) -> dict[str, Law
         IDENTITY: (GAIN, {"gain": True, "identity": True}),
         HEADS: (IDENTITY, {"gain": True} | low),
         NETWORK: (GAIN, {"gain": True, "width": options.width}),
-        BOTH: (NETWORK, {"gain": True, "width": options.width} | low),
+        BOTH: (GAIN, {"gain": True, "width": options.width} | low),
     }
     return {name: Law(Terms(**terms, causal=causal), smaller) for name, (smaller, terms) in sizes.items()}
 

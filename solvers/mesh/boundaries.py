@@ -332,3 +332,26 @@ def _part(mesh: Mesh, tag: str, condition: Condition, faces: Integers, kinds: st
     normals, areas, away = (to_device(each.astype(number)) for each in (normals, areas, np.maximum(away, min_distance)))
     faces, cells, sides = (to_device(each) for each in (faces, cells, sides))
     return Part(tag, condition, faces, cells, sides, points, normals, areas, away, kinds)
+
+
+class HasBoundaryData:
+    """Term whose rate of change depends on the time only by the data of the parts ``_parts`` of the boundary."""
+
+    _parts: tuple[Part, ...]
+
+    def boundary_data(self, time: float, fields: int = 0) -> list[Floats]:
+        """Return those data of the boundary that depend on the time. No other part of the rate of change does.
+
+        Parameters
+        ----------
+        time : float
+            Time.
+        fields : int, default 0
+            Number of fields of u (fields, cells); 0 for u (cells,).
+
+        Returns
+        -------
+        list of (n,) or (fields, n) array
+            Data at the n faces of each part of the boundary.
+        """
+        return [part.data(time, fields) for part in self._parts if not part.is_constant]

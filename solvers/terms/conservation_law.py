@@ -8,7 +8,7 @@ from typing import Any, Protocol
 
 import numpy as np
 
-from ..mesh.boundaries import Boundaries, Flux, Outflow, Part, Value, Wall, all_boundary_parts
+from ..mesh.boundaries import Boundaries, Flux, HasBoundaryData, Outflow, Part, Value, Wall, all_boundary_parts
 from ..mesh.checks import check_array, check_call, check_field, check_finite, check_mesh, takes
 from ..mesh.coordinates import unit_vectors
 from ..mesh.mesh import Floats, Mesh
@@ -38,7 +38,7 @@ class BalancedSource(Protocol):
         """
 
 
-class ConservationLaw:
+class ConservationLaw(HasBoundaryData):
     """Conservation law −div f(u, x) of one field u of any sign, or of several.
 
     Shocks move at [f]/[u] (Rankine and Hugoniot), without overshoot of a scalar on a curve at cfl ≤ ½. The fluxes are
@@ -205,23 +205,6 @@ class ConservationLaw:
             self._push(added)
         self._make_tangent(added, self.mesh.centers)
         rate += added
-
-    def boundary_data(self, time: float, fields: int = 0) -> list[Floats]:
-        """Return those data of the boundary that depend on the time. No other part of the rate of change does.
-
-        Parameters
-        ----------
-        time : float
-            Time.
-        fields : int, default 0
-            Number of fields of u (fields, cells); 0 for u (cells,).
-
-        Returns
-        -------
-        list of (n,) or (fields, n) array
-            Data at the n faces of each part of the boundary.
-        """
-        return [part.data(time, fields) for part in self._parts if not part.is_constant]
 
     def numerical_diffusion(self) -> Floats:
         """Return the rate of change by numerical diffusion at the prepared state, an estimate of the spatial error.

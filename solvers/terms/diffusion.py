@@ -12,7 +12,18 @@ import numpy as np
 
 from ..backends import backend_for
 from ..mesh.arguments import check_count
-from ..mesh.boundaries import COMPLEX, REAL, Boundaries, Flux, Outflow, Part, Robin, Value, boundary_parts
+from ..mesh.boundaries import (
+    COMPLEX,
+    REAL,
+    Boundaries,
+    Flux,
+    HasBoundaryData,
+    Outflow,
+    Part,
+    Robin,
+    Value,
+    boundary_parts,
+)
 from ..mesh.checks import (
     check_array,
     check_call,
@@ -45,7 +56,7 @@ ON_BOUNDARY = 1e-6  # sine of the angle between a boundary face and the way from
 LEAST_PART = 1 / 8  # of the longest explicit step: diffusion without data moves half of the mass in a fourth or more
 
 
-class Diffusion:
+class Diffusion(HasBoundaryData):
     """Diffusion div(D∇u) of one field or several, as an explicit or a stiff term.
 
     Parameters
@@ -149,23 +160,6 @@ class Diffusion:
         """Add div(D∇u), the rate of change of the state u last given to ``prepare``, to the array ``rate``."""
         check_field("rate", rate, self.mesh, self._by_field, "fc")
         rate += self._rate
-
-    def boundary_data(self, time: float, fields: int = 0) -> list[Floats]:
-        """Return those data of the boundary that depend on the time. No other part of the rate of change does.
-
-        Parameters
-        ----------
-        time : float
-            Time.
-        fields : int, default 0
-            Number of fields of u (fields, cells); 0 for u (cells,).
-
-        Returns
-        -------
-        list of (n,) or (fields, n) array
-            Data at the n faces of each part of the boundary.
-        """
-        return [part.data(time, fields) for part in self._parts if not part.is_constant]
 
     def longest_step(self, values: Floats, time: float = 0.0) -> Step:
         """Return ½ ∫ρ / ∫abs(div D∇ρ), about the age of a spot that began as a point mass.
