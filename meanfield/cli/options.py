@@ -122,18 +122,20 @@ new_case = (
 )
 prefix = option("prefix", "PREFIX", "prefix of the keys, for example attention", nargs="?", default="")
 _RUNS = "a file of `meanfield run`, `transformer read` or `transformer reference`"
-run_file, watched_file, states_file, animated_file, stored_file, exported_file, drawn_file, described_file = (
-    option("file", "FILE.h5", of)
-    for of in (
-        "a file that `meanfield run` has written",
-        "the file of a run in progress",
-        _RUNS,
-        "a file of `meanfield run`, `transformer read|reference` or `solvers.record`",
-        "a file of `meanfield run`, `meanfield sweep` or `solvers.record`",
-        "a file of `meanfield run`, `sweep`, `transformer read|reference` or `solvers.record`",
-        "a file of `meanfield run`, `sweep`, `transformer read|reference|experiment|fit` or `solvers.record`",
-        "a file of `meanfield run`, `sweep` or `transformer`, or of `solvers.record`",
-    )
+run_file = option("file", "FILE.h5", "a file that `meanfield run` has written")
+watched_file = option("file", "FILE.h5", "the file of a run in progress")
+states_file = option("file", "FILE.h5", _RUNS)
+animated_file = option("file", "FILE.h5", "a file of `meanfield run`, `transformer read|reference` or `solvers.record`")
+stored_file = option("file", "FILE.h5", "a file of `meanfield run`, `meanfield sweep` or `solvers.record`")
+exported_file = option(
+    "file", "FILE.h5", "a file of `meanfield run`, `sweep`, `transformer read|reference` or `solvers.record`"
+)
+drawn_file = option(
+    "file", "FILE.h5",
+    "a file of `meanfield run`, `sweep`, `transformer read|reference|experiment|fit` or `solvers.record`",
+)  # fmt: skip
+described_file = option(
+    "file", "FILE.h5", "a file of `meanfield run`, `sweep` or `transformer`, or of `solvers.record`"
 )
 first_run = option("file", "A.h5", _RUNS)
 other_run = option(

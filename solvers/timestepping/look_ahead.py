@@ -32,9 +32,8 @@ class LookAhead:
     integrates to more than the allowed error, the step ends before, and steps there are at most ``spacing`` long. If
     only boundary data depend on the time, the rate is evaluated only where the data are no parabolas either. The
     first step is at most ``first_step`` long, and each later step at most ``spacing`` or four times the previous one,
-    whichever is longer. A run with steps
-    shorter than ``spacing`` has no additional cost, and neither has a term with the attribute ``is_autonomous``, or a
-    run without a tolerance.
+    whichever is longer. A run with steps shorter than ``spacing`` has no additional cost, and neither has a term with
+    the attribute ``is_autonomous``, or a run without a tolerance.
 
     Where an equation turns out to be stiff, an implicit integrator replaces the one of the run at the time
     ``changed``.
