@@ -177,7 +177,10 @@ class Checkpoints:
         return valid
 
     def _is_valid(self, found: Checkpoint) -> bool:
-        """Return whether a checkpoint belongs to a writer of the file, and is no later than the next writer's start."""
+        """Return whether a checkpoint belongs to a writer of the file, and has no data after the next writer's start.
+
+        The data are counted in snapshots and samples.
+        """
         number = self._order(found)[0]
         if number < 0:
             return False

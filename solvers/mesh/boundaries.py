@@ -87,8 +87,8 @@ class Value:
     ----------
     g : float, complex, array or function (t, x) -> float, complex or array
         Value of u: a number, an array (n,) over the faces of the part, or a function of the time and the face
-        centers (n, d). Where cell centers lie on the boundary, as on triangles, diffusion takes these. For several
-        fields an array may also be (fields,) or (fields, n). Complex numbers make the fields of a
+        centers (n, d). Where cell centers lie on the boundary, as on triangles, diffusion evaluates g at these. For
+        several fields an array may also be (fields,) or (fields, n). Complex numbers make the fields of a
         :class:`~solvers.Diffusion` complex; with a function of complex numbers u0 must be complex.
 
     Raises

@@ -120,7 +120,7 @@ class Attempts:
 
         error     ratio of the step's error to the allowed error
         stable    longest stable step at the end of this one
-        allowed   allowed error, if it depends on the step
+        allowed   allowed error in absolute terms, if it differs between attempts
         """
         if error <= self.tolerated or len(self._refused) == MAX_REFUSED or dt <= self.least:
             last = NO_PROPOSAL if self._refused else self.last

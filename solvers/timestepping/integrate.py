@@ -114,7 +114,10 @@ AfterStep = Callable[[State], bool]
 
 
 def fixed(integrator: Integrator) -> Dynamics:
-    """Return the function (state, until) → (integrator, ∞), for :func:`integrate` with one integrator at all times."""
+    """Return dynamics for :func:`integrate` with one integrator at all times: (state, until) → (integrator, ∞).
+
+    The infinite time is the end of its validity.
+    """
     return lambda state, until: (integrator, math.inf)
 
 

@@ -168,3 +168,11 @@ def test_a_softmax_mask_moves_labels_that_differ(tmp_path):
     np.testing.assert_allclose(found.sum(axis=1)[-1], file.density(-1), rtol=1e-14)
     away = np.abs(file.diagnostics["label_centroid"][-1] - file.diagnostics["label_centroid"][0])
     assert away[1, 0] > 5 * away[0, 1]  # the second label is attracted by the first, which does not see it
+
+
+@pytest.mark.parametrize(("manifold", "mask"), [("circle", "none"), ("sphere", "none"), ("sphere", "causal")])
+def test_a_negative_density_is_refused_with_the_key_of_its_amplitude(manifold, mask):
+    given = 'kind = "harmonic"\ndegree = 2\namplitude = 3.0'
+    changes = ["domain.labels=2"] if mask == "causal" else []
+    with pytest.raises(CaseError, match=r"^initial\.amplitude = 3\.0: expected at most \d"):
+        density(given, manifold, 16, mask, *changes)

@@ -105,7 +105,10 @@ class StationaryDensity:
         self.defect = self._defect()
 
     def kernel(self, m: int) -> Floats:
-        """Return the kernel e^{β⟨x,y⟩} of order m about the axis with its sign, at pairs of nodes (nodes, nodes)."""
+        """Return the signed kernel of order m about the axis (nodes, nodes).
+
+        `Equilibria.kernel` returns its absolute value; it is negative for β < 0 and odd m.
+        """
         return np.asarray((np.sign(self.equilibria.beta) or 1.0) ** m * self.equilibria.kernel(m))
 
     def operator(self, m: int) -> tuple[Floats, Floats]:

@@ -60,7 +60,7 @@ class Bifurcation:
     Attributes
     ----------
     order : int
-        Order m of the perturbations; 0 for those about the same axis.
+        Order m about the axis of these perturbations; 0 for axisymmetric ones.
     state : Equilibrium
         The stationary density.
     """
@@ -76,7 +76,7 @@ class UnlocatedPoint:
     Attributes
     ----------
     order : int
-        Order of the perturbations whose rate changes its sign.
+        Order m about the axis of the perturbations whose growth rate changes its sign; 0 for axisymmetric ones.
     between : (Equilibrium, Equilibrium)
         States before and after.
     reason : str

@@ -158,7 +158,7 @@ class _AttentionOfSystems:
         self._rates, self._rate = rates, np.empty(0)
 
     def prepare(self, time: float, values: Floats) -> Step:
-        """Evaluate the velocities of tokens. The step is fixed, so that no longest stable step is returned."""
+        """Evaluate the velocities of tokens, and return ∞ as the stable step, because the step is fixed."""
         self._rate = self._rates(values / lengths(values)[..., None])
         return np.inf
 

@@ -118,7 +118,7 @@ def observable_values(formulas: Sequence[str], points: Floats, names: Sequence[s
 
 
 def unit_vectors_at(centers: Floats) -> Floats:
-    """Return unit vectors (cells, d) at cell centers, which are unit vectors or polar angles θ: (sin θ, cos θ) then."""
+    """Return the unit vectors (cells, d) of cell centers: the centers themselves, or (sin θ, cos θ) of polar angles."""
     return centers if centers.shape[1] > 1 else np.column_stack([np.sin(centers), np.cos(centers)])
 
 

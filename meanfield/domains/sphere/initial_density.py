@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 
 from meanfield.case.case import Case
-from meanfield.case.errors import CaseError, refusal
+from meanfield.case.errors import refusal
 from meanfield.domains.common.given_density import GIVEN_DENSITIES, InitialMesh
 from meanfield.domains.sphere import initial
 from meanfield.domains.sphere.embeddings import embeddings_of
@@ -21,12 +21,9 @@ from solvers.mesh.mesh import Floats, Mesh
 def initial_density(case: Case, mesh: Mesh) -> Floats:
     """Return the initial density (cells) of a case on the circle or the sphere.
 
-    Raises CaseError for a negative density, or a file that cannot be used.
+    Raises ValueError for a negative density, or a file that cannot be used.
     """
-    try:
-        return _density(mesh, case.initial)
-    except (ValueError, OSError, KeyError) as error:
-        raise CaseError(str(error)) from None
+    return _density(mesh, case.initial)
 
 
 def initial_by_label(case: Case, mesh: Mesh, labels: int) -> Floats:
@@ -34,13 +31,9 @@ def initial_by_label(case: Case, mesh: Mesh, labels: int) -> Floats:
 
     A label is a position of tokens in the sequence. Points, and tokens of a file, are split into consecutive groups,
     one for each label, whose sizes differ by at most one. An array may have a row for each label; a formula may depend
-    on ``label``. Initial densities of the kind by_label are consecutive parts, each for equally many labels. For any
-    other kind, all labels have the same density. Raises CaseError as ``initial_density``.
+    on ``label``. Initial densities of the kind by_label are consecutive parts, each for equally many labels. For     any other kind, all labels have the same density. Raises ValueError as ``initial_density``.
     """
-    try:
-        return np.concatenate([density / labels for density in _label_densities(case.initial, mesh, labels)])
-    except (ValueError, OSError, KeyError) as error:
-        raise CaseError(str(error)) from None
+    return np.concatenate([density / labels for density in _label_densities(case.initial, mesh, labels)])
 
 
 def _label_densities(kind: sections.InitialKind, mesh: Mesh, labels: int) -> Iterable[Floats]:

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from meanfield.analysis.token_numbers.statistics import mean_half_width
 from meanfield.figures.axes import label_decades, panels_across, row_of_axes
 from meanfield.figures.run_data import BLACK, BLUE, GREEN, ORANGE, PURPLE, SKY, VERMILION
 
@@ -58,13 +59,16 @@ def _draw_distances(ax: Axes, found: Limit) -> None:
 
 
 def _draw_exponent(ax: Axes, found: Limit) -> None:
-    """Draw the distance, averaged over the times at which all n follow the density, over n, beside n^{−1/2}."""
+    """Draw the distance, averaged over the times at which all n follow the density, over n, beside n^{−1/2}.
+
+    The bars are the intervals of the means over seeds.
+    """
     of_seeds = found.distance[..., found.following].mean(axis=2)
     mean, n = of_seeds.mean(axis=1), found.n.astype(float)
     ax.errorbar(
         n,
         mean,
-        of_seeds.std(axis=1, ddof=1),
+        mean_half_width(of_seeds, axis=1),
         fmt="o",
         ms=5,
         label=f"up to t = {found.all_follow_until:.3g}",

@@ -108,9 +108,10 @@ def _add_to_cells_of_ring(row, count, a, b, c, masses, normals, start, cells, cl
 def spread_over_rows(a, b, c, masses, normals, ring_start, ring_cells, edges, polygons, scattered):
     """Add the mass of a triangle on the sphere to the cells that it overlaps, ``scattered`` (cells,), ring by ring.
 
-    The corners a, b, c are (x, y, z, polar angle). The polar angle, not z, is assumed linear on the triangle. Both have
-    second-order errors on circles of latitude, but the angle is exact along meridians and on the sides of unmoved
-    cells, so that small displacements move the right mass over an edge.
+    The corners a, b, c are (x, y, z, polar angle). ``masses`` (3,) are those at the corners; the density of mass is
+    linear on the triangle. The triangle is cut at circles of latitude, where its polar angle is interpolated linearly.
+    Interpolation of z would have errors of the same, second order. But that of the angle is exact along meridians and
+    on the sides of cells that have not moved, so that a small displacement moves the correct mass across an edge.
     """
     rings = len(ring_cells)
     north, south = min(a[3], b[3], c[3]), max(a[3], b[3], c[3])

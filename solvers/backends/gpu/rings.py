@@ -99,8 +99,9 @@ def ring_analysis(worker, workers, values, level, weights, ring_start, ring_cell
     """Compute azimuthal modes (rows, 4, L + 1, half), re and im, of the sums and differences of mirrored rings.
 
     The modes of a ring are Σ_j w (u_j − level) e^{−imφ_j} of values u (rows, cells) with levels (rows,) and a weight w
-    of each ring (rings,); the ring on the equator is included in the sums and in the differences. The number of
-    ``points`` (half,) is a quarter of the cells of a ring, or all of them. ``tables`` and ``table_start`` are unused.
+    of each ring (rings,); the ring on the equator is included in the sums and in the differences. ``points`` (half,)
+    are numbers of angles of each northern ring that are summed over: by symmetry a quarter of its cells if their number
+    is a multiple of 4, otherwise all of them. ``tables`` and ``table_start`` are unused.
     """
     blocks = len(values) * modes.shape[3]
     run(_analyze_rings, (blocks, LANES), values, level, weights, ring_start, ring_cells, points, modes)

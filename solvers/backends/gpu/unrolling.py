@@ -47,7 +47,7 @@ class _WrittenOut(ast.NodeTransformer):
         return [_With(name, number).visit(deepcopy(each)) for number in numbers for each in node.body]
 
     def _numbers(self, of: ast.expr) -> range | None:
-        """Return the range of a loop; None if its bounds are not constants."""
+        """Return the range of a loop; None unless its bounds contain a global constant, and no other name or call."""
         if not isinstance(of, ast.Call) or not isinstance(of.func, ast.Name) or of.func.id != "range":
             return None
         names = {each.id for bound in of.args for each in ast.walk(bound) if isinstance(each, ast.Name)}

@@ -105,8 +105,8 @@ def outflow_rates_on_rings(worker, workers, begin, end, rows, volumes, density, 
 def gain_through(own, other, keep, keep_there):
     """Return the mass per time that a cell gains less what it loses through a side.
 
-    ``own`` and ``other`` are the fluxes that the cell and its neighbor send; a negative flux pulls mass in. Each is
-    limited by the fraction, ``keep`` or ``keep_there``, of the cell that gives the mass.
+    ``own`` and ``other`` are the fluxes that the cell and its neighbor send; a negative flux is an inflow. Each is
+    multiplied by the fraction, ``keep`` or ``keep_there``, of the cell that gives the mass.
     """
     return other * (keep_there if other > 0.0 else keep) - own * (keep if own > 0.0 else keep_there)
 

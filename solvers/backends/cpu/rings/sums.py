@@ -123,7 +123,7 @@ def ring_analysis(
     The modes of a ring are Σ_j w (u_j − level) e^{−imφ_j} of values u (rows, cells) with levels (rows,) and a weight w
     of each ring (rings,); the ring on the equator is included in the sums and in the differences.
 
-    points, tables, table_start   tables of waves, see :func:`wave_table`, and each northern ring's points and start
+    points, tables, table_start   tables of waves, see :func:`wave_table`; points and start of each northern ring
     """
     rings, half, degrees = len(ring_cells), len(points), modes.shape[2]
     orders = (degrees + 7) // 8 * 8
@@ -209,7 +209,7 @@ def _write(parts, start, count, points, row):
 def ring_synthesis(worker, workers, re, im, ring_start, ring_cells, points, tables, table_start, values):
     """Compute the values of a real function at the cells of all rings, from azimuthal modes re, im (1, L + 1, rings).
 
-    points, tables, table_start   tables of waves, see :func:`wave_table`, and each northern ring's points and start
+    points, tables, table_start   tables of waves, see :func:`wave_table`; points and start of each northern ring
     """
     rings, half, orders = len(ring_cells), len(points), (re.shape[1] + 7) // 8 * 8
     columns, parts = np.zeros((2, 2, orders)), np.empty((2, 4, width_of(_largest(points))))
@@ -261,7 +261,7 @@ def ring_functions(
     scales     (sets, rings) factor of each ring
     places     (sets,) row of each set among the fields; the first set gives the values
     values, fields   (rows, cells) and (sets − 1, rows, cells) out
-    points, tables, table_start   tables of waves, see :func:`wave_table`, and each northern ring's points and start
+    points, tables, table_start   tables of waves, see :func:`wave_table`; points and start of each northern ring
 
     A worker has contiguous cells, like in kernels over cells, since data in another core's cache take longer to read.
     """
