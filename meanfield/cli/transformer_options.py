@@ -112,7 +112,7 @@ experiment_names = (
     option("training", "TRAINING", "a training file, or a shipped one (default: digits)", nargs="?", default="digits"),
 )
 experiment_options = (
-    number("seeds", 5, "number of networks of each kind"),
+    number("seeds", 5, "number of seeds: networks of each kind, or draws of scaling"),
     number("jobs", 1, "number of processes, for positions, robustness and stabilizers only"),
     option("--dask", "ADDRESS", "host:port of a Dask scheduler, instead of --jobs: its workers train the networks"),
     option(

@@ -31,7 +31,8 @@ def initial_by_label(case: Case, mesh: Mesh, labels: int) -> Floats:
 
     A label is a position of tokens in the sequence. Points, and tokens of a file, are split into consecutive groups,
     one for each label, whose sizes differ by at most one. An array may have a row for each label; a formula may depend
-    on ``label``. Initial densities of the kind by_label are consecutive parts, each for equally many labels. For     any other kind, all labels have the same density. Raises ValueError as ``initial_density``.
+    on ``label``. Initial densities of the kind by_label are consecutive parts, each for equally many labels. For
+    any other kind, all labels have the same density. Raises ValueError as ``initial_density``.
     """
     return np.concatenate([density / labels for density in _label_densities(case.initial, mesh, labels)])
 

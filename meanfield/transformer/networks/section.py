@@ -116,7 +116,7 @@ class Data(Section, frozen=True):
         "file": Key(
             "text of characters; arrays of images, arrays or mnist (npz, IDX, JSON); folder of newsgroups", "text.txt"
         ),
-        "most": Key("largest number of examples, drawn by seed; not for texts (default: all)", 5000),
+        "most": Key("largest number of examples of each part, drawn by seed; not for texts (default: all)", 5000),
         "test": Key("fraction of test examples", 0.25),
         "seed": Key("seed of the choice of test examples", 1),
     }
