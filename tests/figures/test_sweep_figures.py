@@ -142,6 +142,19 @@ def test_a_map_over_time(tmp_path: Path) -> None:
     assert mesh.get_array().reshape(3, 5)[:, 2].tolist() == [4, 14, 45]
 
 
+def test_a_map_over_time_extends_to_the_end_of_the_longest_run(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    figure = 'figure = {x = "time", y = "attention.beta", value = "clusters"}'
+    found, full = read_sweep(index_of(tmp_path, BETA, figure)), SweepResults.time_series
+    parts = {0: slice(2)}  # of the first run, which ends early
+    monkeypatch.setattr(
+        SweepResults,
+        "time_series",
+        lambda self, number, name: tuple(each[parts.get(number, slice(None))] for each in full(self, number, name)),
+    )
+    cells = np.ma.filled(composed(found).axes[0].collections[0].get_array(), np.nan).reshape(3, 5)
+    assert np.isnan(cells).tolist() == [[False, False, True, True, True]] + [[False] * 5] * 2
+
+
 def test_cell_edges_are_halfway() -> None:
     assert cell_edges(np.array([1.0, 2.0, 4.0]), log=False).tolist() == [0.5, 1.5, 3.0, 5.0]
     assert cell_edges(np.array([1.0, 100.0]), log=True) == pytest.approx([0.1, 10, 1000])

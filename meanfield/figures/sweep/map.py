@@ -75,12 +75,14 @@ def _draw_points(ax: Axes, found: SweepResults, group: Integers, x: str, y: str,
 def _draw_over_time(ax: Axes, found: SweepResults, group: Integers, x: str, y: str, value: str) -> Collection:
     """Draw a map of a diagnostic over time, with a row for each value of the varied key ``y`` of a sweep.
 
-    A row is the mean of the runs with this value among those with the numbers ``group``.
+    A row is the mean of the runs with this value among those with the numbers ``group``. The times are those of the
+    run that ends last.
     """
-    times, _ = _series(found, int(group[0]), value)
+    series = [_series(found, int(k), value) for k in group]
+    times = max((times for times, _ in series), key=lambda times: float(times[-1]))
     rows = np.unique(abscissas(found, y))
     row_of_point = np.searchsorted(rows, abscissas(found, y)[group])
-    values = np.array([np.interp(times, *_series(found, int(k), value), right=np.nan) for k in group])
+    values = np.array([np.interp(times, *one, right=np.nan) for one in series])
     cells = np.full((len(rows), len(times)), np.nan)
     for row in np.unique(row_of_point):
         cells[row] = values[row_of_point == row].mean(axis=0)
