@@ -148,13 +148,6 @@ class HostBackend(Backend, Protocol):
 
     # Functions of arrays.
     def polar_angles(self, points: Array, shift: float, /) -> Array: ...
-    def plan_bands(self, ring_cells: Array, rows: Array, /) -> tuple[Array, Array, Array, int]: ...
-
-    def join_bands(
-        self, part: int, parts: Array, rows: Array, volumes: Array, offsets: Array, reach: Array, slopes: Array,
-        spans: Array, opposite: Array, density: Array, occupied: Array, east: Array, north: Array, flux: Array,
-        sent: Array, outflow: Array, /,
-    ) -> float: ...  # fmt: skip
 
     def bin_pairs(
         self, points: Array, tiles: Array, first: int, last: int, masses: Array, edges: Array, slots: Array,
@@ -171,7 +164,6 @@ class HostBackend(Backend, Protocol):
     farthest_from_unit: Kernel
 
     # Kernels of rings.
-    flux_in_bands: Kernel
     fold_rings: Kernel
     masses_above: Kernel
     unfold_rings: Kernel

@@ -171,9 +171,7 @@ class Advection:
         mesh, backend, number = self.mesh, self.mesh.backend, self.mesh.volumes.dtype
         self._sent = backend.zeros(2 * mesh.faces if self._rings is None else (2, mesh.faces), number)
         by_cell = mesh.dimension == 1 and self._faces is None
-        if self._rings is not None:
-            self._of_rings = self._rings.work_arrays()
-        else:
+        if self._rings is None:
             self._flow = backend.work_array(mesh.cells if by_cell else 2 * mesh.faces, number)
         self._outflow = backend.zeros(mesh.cells, number)  # holds the smoothness indicators before the rates of outflow
 
@@ -273,9 +271,7 @@ class Advection:
             step: Step = backend.evaluate(formulas.step_of_rate, fastest)
             return step
         if self._rings is not None:
-            shares = self._rings.outgoing_flux(
-                values, velocity, self.low_high, occupied, self._sent, self._outflow, self._of_rings
-            )
+            shares = self._rings.outgoing_flux(values, velocity, self.low_high, occupied, self._sent, self._outflow)
         else:
             _OUTGOING_FLUXES[mesh.dimension](self, values, velocity, occupied)
             shares = self._find_outflow_rates(values)
@@ -479,5 +475,5 @@ def _check_unresolved(mesh: Mesh, limiter: str, nonnegative: bool, resolved: tup
         )
 
 
-_WORK = {"_sent", "_outflow", "_occupied", "_flow", "_of_rings", "_at_faces"}
+_WORK = {"_sent", "_outflow", "_occupied", "_flow", "_at_faces"}
 _OUTGOING_FLUXES = {1: Advection._outgoing_flux_on_curve, 2: Advection._outgoing_flux_on_surface}

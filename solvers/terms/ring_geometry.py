@@ -25,7 +25,7 @@ class RingGeometry:
     Cells of one kind in a ring are equal up to rotations about the axis. A ring has one or two kinds; all rings
     together have n. Vectors are in the plane (east, north) at the cell's center; sides are padded to 5.
 
-    rows       (rings, 16) integers: cells, kinds, neighbors and faces of each ring, see `_rows`
+    rows       (rings, 13) integers: cells, kinds, neighbors and faces of each ring, see `_rows`
     sine       (rings,) sine of the polar angle of the centers
     cosine     (rings,) cosine of that angle
     volumes    (rings,) area of one cell
@@ -150,15 +150,14 @@ def ring_geometry(mesh: Mesh) -> RingGeometry:
 
 
 def _rows(mesh: Mesh) -> np.ndarray:
-    """Return a table (rings, 16) of integers: numbers of cells, neighbors and faces of each ring of latitude.
+    """Return a table (rings, 13) of integers: numbers of cells, neighbors and faces of each ring of latitude.
 
-    The columns START to FLUX_SOUTH are explained by the kernels of the flux through sides. The places of fluxes are
-    face numbers, for an array of the fluxes of all faces.
+    The columns START to SOUTH_TIMES are explained by the kernels of the flux through sides.
     """
     counts = mesh.ring_cells.astype(np.int64)
     rings, start = len(counts), mesh.ring_start
     between, faces = faces_between(counts), face_starts(counts)[len(counts) :]
-    rows = np.zeros((rings, 16), dtype=np.int64)
+    rows = np.zeros((rings, 13), dtype=np.int64)
     rows[:, 0], rows[:, 1] = start[:-1], counts
     rows[:, [8, 12]] = 1
     rows[1:, 5], rows[1:, 6] = start[:-2], between // counts[1:]
@@ -167,7 +166,6 @@ def _rows(mesh: Mesh) -> np.ndarray:
     rows[:-1, 11], rows[:-1, 12] = faces[:-1], between // counts[1:]
     rows[:, 3] = np.maximum(rows[:, 8], rows[:, 12])
     rows[:, 2] = np.concatenate([[0], np.cumsum(rows[:-1, 3])])
-    rows[:, 13:] = rows[:, [0, 7, 11]]
     rows[:, 4] = (rows[:, [6, 8, 10, 12]] == 1).all(axis=1)
     return rows
 

@@ -1,7 +1,6 @@
 """Kernels of the device, compared with the same kernels of the CPU, with the arguments of real calls."""
 
 from dataclasses import replace
-from functools import partial
 
 import numpy as np
 import pytest
@@ -21,7 +20,6 @@ from solvers.terms.advection import Advection
 from solvers.terms.conservation_law import ConservationLaw
 from solvers.terms.diffusion import Diffusion
 from solvers.terms.limiters import LIMITERS, Reconstruction
-from solvers.terms.ring_transport import RingTransport
 from solvers.timestepping.evolution import evolve
 from solvers.timestepping.state import State
 from solvers.timestepping.steppers import STEPPERS
@@ -112,7 +110,6 @@ def calls():
     original = cpu.launch
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(cpu, "launch", launch)
-        patch.setattr("solvers.terms.advection.RingTransport", partial(RingTransport, in_bands=False))
         patch.setattr(cpu, "empty", cpu.zeros)  # entries that a kernel skips are compared as well
         for mesh in MESHES:
             use_every_kernel(mesh)

@@ -1,7 +1,6 @@
 """Transport by the geometry of rings equals transport by lists of faces, on every number of rings."""
 
 from dataclasses import replace
-from functools import partial
 
 import numpy as np
 import pytest
@@ -10,7 +9,6 @@ from solvers.mesh.checks import check_mesh
 from solvers.mesh.mesh import sphere
 from solvers.terms.advection import Advection
 from solvers.terms.ring_geometry import is_of_rings, ring_geometry
-from solvers.terms.ring_transport import RingTransport
 
 # Relative to the largest rate: sums of ten terms, whose smoothness indicators are differences of neighbors.
 EQUAL = 1e-12
@@ -81,20 +79,14 @@ def test_components_move_a_density_as_vectors_do():
     assert np.abs(found - expected[0]).max() < EQUAL * np.abs(found).max()
 
 
-@pytest.mark.parametrize("cells", [1, 40, 10**6])
-def test_any_number_of_workers_gives_the_same(monkeypatch, cells):
-    """The bands have few cells, one or more bands for each worker; another case is a single band."""
+def test_any_number_of_workers_gives_the_same(monkeypatch):
     mesh = sphere(20)
     density, velocity = next(densities(mesh)), tangent(mesh, 0)
-    monkeypatch.setattr("solvers.backends.cpu.rings.bands.BAND_CELLS", cells)
     monkeypatch.setattr("solvers.backends.cpu.launching.SHARE", 1)
     found = []
-    for planned, workers in [(1, 1), (2, 2), (3, 3), (7, 7), (7, 3)]:
-        monkeypatch.setattr("solvers.backends.cpu.rings.bands.workers_for", lambda work, count=planned: count)
+    for workers in (1, 2, 3, 7):
         monkeypatch.setattr("solvers.backends.cpu.launching.WORKERS", workers)
         found.append(rates(mesh, density, velocity))
-    monkeypatch.setattr("solvers.terms.advection.RingTransport", partial(RingTransport, in_bands=False))
-    found.append(rates(mesh, density, velocity))
     for dt, rate in found[1:]:
         assert dt == found[0][0]
         assert np.array_equal(rate, found[0][1])

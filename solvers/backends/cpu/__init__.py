@@ -51,7 +51,6 @@ from .points.angles import farthest_from_unit, polar_angles
 from .points.spreading import add_bands, count_points, interpolate, sort_points, spread
 from .push_forward import fill_corners, reconstruct_density, stretch_factors
 from .remapping import REMAP_PARTS, remap_on_curve, remap_on_sphere
-from .rings.bands import flux_in_bands, join_bands, plan_bands
 from .rings.divergence import divergence_on_rings, outflow_rates_on_rings
 from .rings.legendre import legendre_analysis, legendre_synthesis, zonal_modes
 from .rings.sums import ring_analysis, ring_functions, ring_synthesis, wave_table

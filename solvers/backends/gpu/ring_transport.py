@@ -65,7 +65,7 @@ def _side(k, j, row, faces):
             west = row[START] + (j - 1 if j > 0 else row[COUNT] - 1)
             return west, faces + west
         return row[SOUTH] + j, row[FACE_SOUTH] + j
-    plane, face, _, neighbor = _side_of(k, j, row)
+    plane, face, neighbor = _side_of(k, j, row)
     return neighbor, plane * faces + face
 
 
@@ -139,8 +139,8 @@ def _reconstruct(
 
 
 def reconstruct_on_rings(
-    worker, workers, begin, end, rows, slopes, offsets, tangents, stencils, density, east, north, low, high, occupied,
-    flux, smooth, sent,
+    worker, workers, rows, slopes, offsets, tangents, stencils, density, east, north, low, high, occupied, flux, smooth,
+    sent,
 ):  # fmt: skip
     """Compute the outward flux A u·n through each side of the cells of rings, and each cell's smoothness weight.
 
@@ -209,8 +209,8 @@ def _send(
 
 
 def outgoing_flux_on_rings(
-    worker, workers, begin, end, rows, volumes, slopes, offsets, reach, spans, opposite, density, east, north, flux,
-    smooth, occupied, sent,
+    worker, workers, rows, volumes, slopes, offsets, reach, spans, opposite, density, east, north, flux, smooth,
+    occupied, sent,
 ):  # fmt: skip
     """Compute the mass per time that each cell of rings sends through its sides; negative where it pulls mass in.
 
@@ -247,7 +247,7 @@ def _find_outflow_rates(worker, workers, rows, volumes, density, occupied, sent,
 _find_fastest = largest_kernel(_find_outflow_rates)
 
 
-def outflow_rates_on_rings(worker, workers, begin, end, rows, volumes, density, occupied, sent, outflow):
+def outflow_rates_on_rings(worker, workers, rows, volumes, density, occupied, sent, outflow):
     """Compute the outflow rate of each cell of rings, its loss of mass per time over its mass; return the largest.
 
     For the arguments see :func:`solvers.backends.cpu.rings.divergence.outflow_rates_on_rings`. The result is an array

@@ -20,7 +20,6 @@ from .sides import (
     START,
     cells_of_part,
     helper,
-    part_of,
     ring_of,
     row_kernel,
     side_of,
@@ -65,13 +64,13 @@ def _not_numbers(values, density, occupied, first, stop):
 
 
 @row_kernel
-def outflow_rates_on_rings(worker, workers, begin, end, rows, volumes, density, occupied, sent, outflow):
+def outflow_rates_on_rings(worker, workers, rows, volumes, density, occupied, sent, outflow):
     """Compute the outflow rate of each cell of rings, its loss of mass per time over its mass; return the largest one.
 
     The formulas are those of :func:`solvers.backends.cpu.transport.outflow_rates`, with volumes (rings,) and sent
     (2, faces). Workers share the cells ``begin`` to ``end`` − 1.
     """
-    first, last = part_of(worker, workers, begin, end)
+    first, last = share(worker, workers, len(outflow))
     r, fastest, lost_numbers = ring_of(rows, first), 0.0, 0
     while first < last:
         row = rows[r]
@@ -92,7 +91,7 @@ def outflow_rates_on_rings(worker, workers, begin, end, rows, volumes, density, 
             for i in range(first, stop):
                 lost, mass = 0.0, density[i] * area
                 for k in range(2 + row[NORTH_FACES] + row[SOUTH_FACES]):
-                    plane, face, _, _ = side_of(k, i - start, row)
+                    plane, face, _ = side_of(k, i - start, row)
                     lost += loss_through(sent[plane, face], sent[1 - plane, face])
                 outflow[i] = lost / mass if mass != 0.0 else 0.0
         fastest = max(fastest, _largest(outflow, density, occupied[0], first, stop))
@@ -149,7 +148,7 @@ def divergence_on_rings(worker, workers, rows, volumes, sent, outflow, dt, rate)
             for i in range(first, stop):
                 keep, total = kept_fraction(dt, outflow[i]), 0.0
                 for k in range(2 + row[NORTH_FACES] + row[SOUTH_FACES]):
-                    plane, face, _, neighbor = side_of(k, i - start, row)
+                    plane, face, neighbor = side_of(k, i - start, row)
                     total += gain_through(
                         sent[plane, face], sent[1 - plane, face], keep, kept_fraction(dt, outflow[neighbor])
                     )

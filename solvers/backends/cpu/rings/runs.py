@@ -34,7 +34,7 @@ OWN = MAX_RING_SIDES  # the row of the cells themselves, after those of the side
 def first_of_kind(k, first, row):
     """Return the first cell of kind k on a ring, from cell ``first`` on; kinds alternate along the ring.
 
-    ``row`` (16,) describes the ring.
+    ``row`` (13,) describes the ring.
     """
     return first + (k - (first - row[START])) % row[KINDS]
 
@@ -43,27 +43,27 @@ def first_of_kind(k, first, row):
 def cells_of_run(i, stop, row, rows):
     """Return the number of cells of one kind on a ring from cell i to ``stop`` − 1, at most the columns of ``rows``.
 
-    ``row`` (16,) describes the ring, ``rows`` is the work array of a run of cells.
+    ``row`` (13,) describes the ring, ``rows`` is the work array of a run of cells.
     """
     return min((stop - i + row[KINDS] - 1) // row[KINDS], rows.shape[1])
 
 
 @helper
 def _side_of_run(k, j, row):
-    """Return seven numbers of side k of a run's first cell, with which loops find that side of all cells of the run.
+    """Return six numbers of side k of a run's first cell, with which loops find that side of all cells of the run.
 
-    The numbers are plane, face, place of the flux, and neighbor as :func:`side_of`, the strides of faces and of
+    The numbers are plane, face and neighbor as :func:`side_of`, the strides of faces and of
     neighbors, and the cells of a full turn of the ring, 0 if the side is north or south. Absent sides and k = OWN give
     the cell itself.
     """
     if k >= 2 + row[NORTH_FACES] + row[SOUTH_FACES]:
-        return 0, 0, 0, row[START] + j, 0, row[KINDS], 0
-    plane, face, place, neighbor = side_of(k, j, row)
+        return 0, 0, row[START] + j, 0, row[KINDS], 0
+    plane, face, neighbor = side_of(k, j, row)
     if k == 0 or k == row[NORTH_FACES] + 1:
-        return plane, face, place, neighbor, row[KINDS], row[KINDS], row[COUNT]
+        return plane, face, neighbor, row[KINDS], row[KINDS], row[COUNT]
     is_north = k <= row[NORTH_FACES]
     step = row[KINDS] * (row[NORTH_FACES] if is_north else row[SOUTH_FACES])
-    return plane, face, place, neighbor, step, step // (row[NORTH_TIMES] if is_north else row[SOUTH_TIMES]), 0
+    return plane, face, neighbor, step, step // (row[NORTH_TIMES] if is_north else row[SOUTH_TIMES]), 0
 
 
 @helper
@@ -156,13 +156,13 @@ def reconstruct_run(
     """Compute the fluxes and smoothness weights of a run of cells, a part of :func:`reconstruct_on_rings`.
 
     The flux is A u·n, outward through each side. A run has ``count`` cells of one kind on a ring from cell ``first``
-    on. ``row`` (16,) describes the ring, ``rows`` is a work array.
+    on. ``row`` (13,) describes the ring, ``rows`` is a work array.
     """
     x, y, p, q, through, bend = 6, 12, 18, 19, 20, 21
     d, t, least, sides = offsets[kind], tangents[kind], occupied[0], 2 + row[NORTH_FACES] + row[SOUTH_FACES]
     j, end = first - row[START], row[START] + row[COUNT]
     for k in range(MAX_RING_SIDES + 1):
-        _, _, _, neighbor, _, step, turn = _side_of_run(k, j, row)
+        _, _, neighbor, _, step, turn = _side_of_run(k, j, row)
         _gather(density, neighbor, count, step, end, turn, rows, k)
         _gather(east, neighbor, count, step, end, turn, rows, x + k)
         _gather(north, neighbor, count, step, end, turn, rows, y + k)
@@ -187,8 +187,8 @@ def reconstruct_run(
             v = index(cell)
             rows[through, v] = _stencil(of_flux, rows, x, y, v)
             rows[bend, v] = _stencil(of_bend, rows, x, y, v) * (rows[p, v] * along_east + rows[q, v] * along_north)
-        plane, face, place, _, step, _, turn = _side_of_run(k, j, row)
-        _scatter(rows, through, place, count, step, end + place - face, turn, flux[plane])
+        plane, face, _, step, _, turn = _side_of_run(k, j, row)
+        _scatter(rows, through, face, count, step, end, turn, flux[plane])
         _scatter(rows, bend, face, count, step, end, turn, sent[plane])
 
 
@@ -233,7 +233,7 @@ def outgoing_flux_of_run(
 ):  # fmt: skip
     """Compute the mass per time that the cells of a run send through their sides, for :func:`outgoing_flux_on_rings`.
 
-    A run has ``count`` cells of one kind on a ring from cell ``first`` on. ``row`` (16,) describes ring r, ``rows`` is
+    A run has ``count`` cells of one kind on a ring from cell ``first`` on. ``row`` (13,) describes ring r, ``rows`` is
     a work array.
     """
     resolved, to, unresolved, x, y, half = 6, 12, 18, 24, 25, 26
@@ -241,7 +241,7 @@ def outgoing_flux_of_run(
     sides, area = 2 + row[NORTH_FACES] + row[SOUTH_FACES], volumes[r]
     j, end = first - row[START], row[START] + row[COUNT]
     for k in range(MAX_RING_SIDES + 1):
-        _, _, _, neighbor, _, step, turn = _side_of_run(k, j, row)
+        _, _, neighbor, _, step, turn = _side_of_run(k, j, row)
         _gather(density, neighbor, count, step, end, turn, rows, k)
         _gather(smooth, neighbor, count, step, end, turn, rows, resolved + k)
     _gather(east, first, count, row[KINDS], end, 0, rows, x)
@@ -282,10 +282,10 @@ def outgoing_flux_of_run(
     p, q, own, other, before, after = x, y, to, to + 1, to + 2, to + 3
     _find_slopes(slopes[kind], rows, count, p, q)
     for k in range(sides):
-        plane, face, place, _, step, _, turn = _side_of_run(k, j, row)
-        end_of_flux, to_east, to_north = end + place - face, f[0, k], f[1, k]
-        _gather(flux[plane], place, count, step, end_of_flux, turn, rows, own)
-        _gather(flux[1 - plane], place, count, step, end_of_flux, turn, rows, other)
+        plane, face, _, step, _, turn = _side_of_run(k, j, row)
+        to_east, to_north = f[0, k], f[1, k]
+        _gather(flux[plane], face, count, step, end, turn, rows, own)
+        _gather(flux[1 - plane], face, count, step, end, turn, rows, other)
         _gather(sent[plane], face, count, step, end, turn, rows, before)
         for cell in range(count):
             v = index(cell)

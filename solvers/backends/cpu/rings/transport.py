@@ -12,18 +12,18 @@ spans      (kinds, 5) inverse of the area spanned by the offsets of a neighbor a
 opposite   (kinds, 5, 5) weights w ≥ 0 with Σ_m w_km d_m = −d_k, of two neighbors at most
 """
 
-from ..launching import index, rows_of_run
+from ..launching import index, rows_of_run, share
 from .runs import cells_of_run, first_of_kind, outgoing_flux_of_run, reconstruct_run
-from .sides import COUNT, KIND, KINDS, START, part_of, ring_of, row_kernel
+from .sides import COUNT, KIND, KINDS, START, ring_of, row_kernel
 
 
 @row_kernel
-def local_components(worker, workers, begin, end, rows, sine, cosine, centers, vectors, east, north):
+def local_components(worker, workers, rows, sine, cosine, centers, vectors, east, north):
     """Compute the components east and north of tangent vectors (cells, 3) at the cell centers of a sphere of rings.
 
-    ``sine`` and ``cosine`` (rings,) are those of the polar angle. Workers share the cells ``begin`` to ``end`` − 1.
+    ``sine`` and ``cosine`` (rings,) are those of the polar angle.
     """
-    first, last = part_of(worker, workers, begin, end)
+    first, last = share(worker, workers, len(east))
     r = ring_of(rows, first)
     while first < last:
         stop = min(last, rows[r, START] + rows[r, COUNT])
@@ -39,16 +39,16 @@ def local_components(worker, workers, begin, end, rows, sine, cosine, centers, v
 
 @row_kernel
 def reconstruct_on_rings(
-    worker, workers, begin, end, rows, slopes, offsets, tangents, stencils, density, east, north, low, high, occupied,
-    flux, smooth, sent,
+    worker, workers, rows, slopes, offsets, tangents, stencils, density, east, north, low, high, occupied, flux, smooth,
+    sent,
 ):  # fmt: skip
     """Compute the outward flux A u·n through each side of the cells of rings, and each cell's smoothness weight.
 
     The formulas are those of :func:`solvers.backends.cpu.transport_surface.reconstruct_on_surface`, with the geometry
-    in tables for each kind of cell; sent is (2, faces). Workers share the cells ``begin`` to ``end`` − 1.
+    in tables for each kind of cell; ``flux`` and ``sent`` are (2, faces).
     """
     around = rows_of_run()
-    first, last = part_of(worker, workers, begin, end)
+    first, last = share(worker, workers, len(density))
     r = ring_of(rows, first)
     while first < last:
         row = rows[r]
@@ -67,17 +67,16 @@ def reconstruct_on_rings(
 
 @row_kernel
 def outgoing_flux_on_rings(
-    worker, workers, begin, end, rows, volumes, slopes, offsets, reach, spans, opposite, density, east, north, flux,
-    smooth, occupied, sent,
+    worker, workers, rows, volumes, slopes, offsets, reach, spans, opposite, density, east, north, flux, smooth,
+    occupied, sent,
 ):  # fmt: skip
     """Compute the mass per time that each cell of rings sends through its sides; negative where it pulls mass in.
 
     The formulas are those of :func:`solvers.backends.cpu.transport_surface.outgoing_flux_on_surface`, with the geometry
-    in tables for each kind of cell. ``volumes`` are (rings,), ``sent`` (2, faces). Workers share the cells ``begin`` to
-    ``end`` − 1.
+    in tables for each kind of cell. ``volumes`` are (rings,), ``sent`` (2, faces).
     """
     around = rows_of_run()
-    first, last = part_of(worker, workers, begin, end)
+    first, last = share(worker, workers, len(density))
     r = ring_of(rows, first)
     while first < last:
         row = rows[r]
