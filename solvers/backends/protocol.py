@@ -49,7 +49,6 @@ class Backend(Protocol):
     PAIR_BYTES: int  # of a row of a tile of targets
     PAIR_SOURCES: int  # in a group
     REMAP_PARTS: int  # partial sums of a remap
-    MAX_PRODUCTS: float  # products for a cell of a ring in sums over the ring, above which FFTs take less time
     WORKERS: int  # threads of the host
 
     # Arrays.
@@ -129,7 +128,6 @@ class Backend(Protocol):
     apply_blocks: Kernel
     ring_analysis: Kernel
     ring_functions: Kernel
-    ring_synthesis: Kernel
     zonal_modes: Kernel
 
     # Kernels of the push-forward.
@@ -144,10 +142,7 @@ class Backend(Protocol):
 class HostBackend(Backend, Protocol):
     """Backend of the host, with additional functions: `solvers.backends.cpu`."""
 
-    TRANSFORM_CELLS: int  # cells of rings that are transformed together
-
     # Functions of arrays.
-    def polar_angles(self, points: Array, shift: float, /) -> Array: ...
 
     def bin_pairs(
         self, points: Array, tiles: Array, first: int, last: int, masses: Array, edges: Array, slots: Array,
@@ -161,12 +156,8 @@ class HostBackend(Backend, Protocol):
     # Kernels of clusters and of many systems of points.
     clusters_of_rows: Kernel
     exponential_sums_of_systems: Kernel
-    farthest_from_unit: Kernel
 
     # Kernels of rings.
-    fold_rings: Kernel
-    masses_above: Kernel
-    unfold_rings: Kernel
 
     # Kernels of nonuniform transforms.
     add_bands: Kernel

@@ -16,7 +16,7 @@ from ..backends import Backend
 from ..mesh.arguments import check_count
 from ..mesh.mesh import Floats, Mesh
 from .gauss_grid import GaussGrid
-from .ring_transforms import PRODUCTS, ring_transform
+from .ring_transforms import PRODUCTS, RingTransform
 
 Complexes = NDArray[np.complex128]
 
@@ -186,7 +186,7 @@ class SphereHarmonics:
             cosine[-1] = 0.0  # the ring on the equator, exactly
         self._north = to_device(cosine), to_device(sine)
         self._mirror = to_device(np.arange(rings)[::-1][:half].copy())
-        self.along_rings = ring_transform(mesh, degree)
+        self.along_rings = RingTransform(mesh, degree)
         # l ≥ m and half of the rings; only the masses are read from memory
         self._analysis_work = (degree + 1) * half * degree // (5 * PRODUCTS)
 

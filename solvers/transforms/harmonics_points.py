@@ -47,8 +47,9 @@ class PointHarmonics:
     count : int
         Number n of points.
     grid : Mesh
-        Cells of equal angles, whose masses can stand for those of the points: 2 degree + 2 cells on the circle,
-        degree + 1 rings of 2 degree + 2 cells on the sphere. On the sphere the grid has no faces.
+        Cells of equal angles, whose masses can stand for those of the points: 2L + 2 cells on the circle, L + 1 rings
+        of 2L + 2 cells on the sphere, where L is the degree, rounded up to an odd number. On the sphere the grid has no
+        faces.
 
     Raises
     ------
@@ -82,11 +83,11 @@ class PointHarmonics:
         check_finite("points", points)
         check_count("degree", degree, 1)
         self.degree, self.count = degree, len(points)
-        self.grid = circle(2 * degree + 2) if points.shape[1] == 2 else grid_equiangular(degree)
+        self._grid_degree = L = degree | 1  # odd: sums over rings of a multiple of 4 cells take a quarter of the time
+        self.grid = circle(2 * L + 2) if points.shape[1] == 2 else grid_equiangular(L)
         self._harmonics: Harmonics = harmonic_transform(self.grid, degree)
         self._ndim = points.shape[1] - 1
-        spacing = np.pi / (degree + 1)
-        self._nonuniform = NonuniformTransform(host_backend().polar_angles(points, -0.5 * spacing), degree, _TOLERANCE)
+        self._nonuniform = NonuniformTransform(polar_angles(points) - 0.5 * np.pi / (L + 1), L, _TOLERANCE)
 
     def analysis(self, weights: Floats) -> Complexes:
         """Return the harmonic coefficients Σ_j conj(Y(x_j)) w_j of weights w at the points x.
@@ -146,7 +147,7 @@ class PointHarmonics:
             For masked weights.
         """
         check_unmasked("weights", weights)
-        grids = _to_grid(self._nonuniform.analysis(np.atleast_2d(weights)), self.degree)
+        grids = _to_grid(self._nonuniform.analysis(np.atleast_2d(weights)), self._grid_degree)
         masses = grids if grids.ndim == 2 else fold_to_sphere(grids)
         return _match_axes(masses.reshape(len(masses), -1), weights, 1)
 
@@ -167,8 +168,16 @@ class PointHarmonics:
         """
         grids = np.atleast_2d(values)
         if self._ndim == 2:
-            grids = unfold_to_torus(grids.reshape(len(grids), self.degree + 1, -1))
-        return _match_axes(self._nonuniform.synthesis(_to_modes(grids, self.degree)), values, 1)
+            grids = unfold_to_torus(grids.reshape(len(grids), self._grid_degree + 1, -1))
+        return _match_axes(self._nonuniform.synthesis(_to_modes(grids, self._grid_degree)), values, 1)
+
+
+def polar_angles(points: Floats) -> Floats:
+    """Return the azimuth (1, n) of points (n, 2), or polar angle and azimuth (2, n) of points (n, 3)."""
+    azimuth = np.arctan2(points[:, 1], points[:, 0])
+    if points.shape[1] == 2:
+        return azimuth[None]
+    return np.stack([np.arctan2(np.hypot(points[:, 0], points[:, 1]), points[:, 2]), azimuth])
 
 
 def _to_grid(modes: Complexes, degree: int) -> Floats:

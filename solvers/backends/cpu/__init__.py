@@ -4,9 +4,7 @@
 # ruff: noqa: F401
 
 from .arrays import (
-    MAX_PRODUCTS,
     PAIRS_ONLY,
-    TRANSFORM_CELLS,
     cached,
     dot,
     empty,
@@ -27,7 +25,7 @@ from .arrays import (
     zeros,
 )
 from .basins import clusters_of_rows, persistent_basins, sum_over_basins
-from .cells import advance, advance_first, apply_matrix, masses_above, project_to_tangent, scale_softmax
+from .cells import advance, advance_first, apply_matrix, project_to_tangent, scale_softmax
 from .diffusion import (
     diffuse_on_lines,
     diffuse_on_surface,
@@ -47,14 +45,13 @@ from .pairwise import (
     redo_sums,
     true_indices,
 )
-from .points.angles import farthest_from_unit, polar_angles
 from .points.spreading import add_bands, count_points, interpolate, sort_points, spread
 from .push_forward import fill_corners, reconstruct_density, stretch_factors
 from .remapping import REMAP_PARTS, remap_on_curve, remap_on_sphere
 from .rings.divergence import divergence_on_rings, outflow_rates_on_rings
 from .rings.legendre import legendre_analysis, legendre_synthesis, zonal_modes
-from .rings.sums import ring_analysis, ring_functions, ring_synthesis, wave_table
-from .rings.transform import apply_blocks, fold_rings, gradient_to_vectors, unfold_rings
+from .rings.sums import ring_analysis, ring_functions, wave_table
+from .rings.transform import apply_blocks, gradient_to_vectors
 from .rings.transport import local_components, outgoing_flux_on_rings, reconstruct_on_rings
 from .systems import exponential_sums_of_systems
 from .transport import divergence, outflow_rates

@@ -9,11 +9,8 @@ from numpy.typing import DTypeLike
 from .. import formulas
 from ..protocol import Array, Summary
 from .caching import compiled
-from .launching import index, launch, share, workers_for
+from .launching import index, launch, share
 
-MAX_PRODUCTS = 100.0  # products for a cell of a ring above which FFTs take less time; on small meshes about 200
-TRANSFORM_CELLS = 1 << 17  # cells of rings that are transformed together, which fit into a core's cache
-FFT_LIGHT = 2  # numbers of a transform that take as long as an item of most kernels; SciPy starts its own threads
 DOT_PARTS = 64  # parts of a sum over all cells
 PARTS_WORK = 20_000  # number of products from which a sum is computed in parts
 BLAS_WORK = 10_000  # number of products up to which BLAS uses one thread, in a third of the time of einsum
@@ -74,12 +71,7 @@ def to_host(array):
 
 def rfft(values):
     """Return the Fourier sums Σ_j values[..., j] e^{−2πijk/n} for k = 0 … n/2, along the last axis of n values."""
-    workers = workers_for(values.size, FFT_LIGHT)
-    if workers == 1:
-        return np.fft.rfft(values)  # equal result and time without the import of SciPy
-    from scipy import fft
-
-    return fft.rfft(values, workers=workers)
+    return np.fft.rfft(values)
 
 
 def irfft(spectrum, count, norm="backward"):
@@ -87,12 +79,7 @@ def irfft(spectrum, count, norm="backward"):
 
     The spectrum may be overwritten. With norm="forward" the values are not divided by ``count``.
     """
-    workers = workers_for(spectrum.size, FFT_LIGHT)
-    if workers == 1:
-        return np.fft.irfft(spectrum, count, norm=norm)
-    from scipy import fft
-
-    return fft.irfft(spectrum, count, norm=norm, overwrite_x=True, workers=workers)
+    return np.fft.irfft(spectrum, count, norm=norm)
 
 
 def sums_at(places, amounts, count):

@@ -47,14 +47,6 @@ def advance(worker, workers, start, values, rate, dt, weight, least):
         values[k], rate[k] = _after_stage(start[k], values[k], rate[k], dt, weight, least), 0.0
 
 
-@compiled(relative_speed=16)
-def masses_above(worker, workers, density, volumes, level, masses):
-    """Compute the masses (ρ_i − level) V_i of a density ρ less a level (1,), with cell volumes V."""
-    first, last = share(worker, workers, len(density))
-    for i in range(first, last):
-        masses[index(i)] = (density[index(i)] - level[0]) * volumes[index(i)]
-
-
 @inline
 def _raising_factor(largest):
     """Return a power of two by which to multiply numbers up to ``largest``, so that their squares do not underflow."""

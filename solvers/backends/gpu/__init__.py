@@ -4,7 +4,6 @@
 # ruff: noqa: F401
 
 from .arrays import (
-    MAX_PRODUCTS,
     PAIRS_ONLY,
     cached,
     empty,
@@ -38,7 +37,7 @@ from .ring_transport import (
     outgoing_flux_on_rings,
     reconstruct_on_rings,
 )
-from .rings import ring_analysis, ring_functions, ring_synthesis, wave_table
+from .rings import ring_analysis, ring_functions, wave_table
 from .shared import (
     advance,
     advance_first,

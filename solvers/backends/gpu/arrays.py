@@ -1,7 +1,6 @@
 """Arrays on the device, by CuPy."""
 
 from importlib import import_module
-from math import inf
 from typing import Any
 
 import numpy as np
@@ -11,7 +10,6 @@ from numpy.typing import DTypeLike
 from ..protocol import Array
 
 SIMULATED = bool(vars(cuda.config)["ENABLE_CUDASIM"])  # by Numba, with a Python thread for each thread, so few are used
-MAX_PRODUCTS = inf  # sums over rings for any degree, in one launch; each length of a ring would have its own FFT
 PAIRS_ONLY = True  # a device sums pairs fast and has no transform for arbitrary points
 
 

@@ -10,7 +10,7 @@ from math import cos, pi, sin
 import numpy as np
 from numba import cuda
 
-from .arrays import SIMULATED, zeros
+from .arrays import SIMULATED
 from .launching import device_function, run
 
 LANES = 8 if SIMULATED else 128  # threads of a block, and the orders or the angles that it treats together
@@ -183,15 +183,3 @@ def ring_functions(
     rows, sets, _, rings = re.shape
     shape = rows * sets * ((rings + 1) // 2), LANES
     run(_synthesize_rings, shape, re, im, by_order, scales, places, ring_start, ring_cells, points, values, fields)
-
-
-def ring_synthesis(worker, workers, re, im, ring_start, ring_cells, points, tables, table_start, values):
-    """Compute the values (cells,) of a real function at the cells of all rings, from azimuthal modes (1, L + 1, rings).
-
-    For the other arguments see :func:`solvers.backends.cpu.rings.sums.ring_synthesis`.
-    """
-    none, ones = zeros(1, bool), zeros((1, len(ring_cells))) + 1.0
-    ring_functions(
-        0, 1, re[None], im[None], none, ones, zeros(1, np.int64), ring_start, ring_cells, points, tables, table_start,
-        values[None], zeros((0, 1, 0), values.dtype),
-    )  # fmt: skip

@@ -157,22 +157,6 @@ def ring_analysis(
 
 
 @inline
-def _add_rows(tables, at, width, m, one, other, to_one, to_other):
-    """Add Σ_k one[k] w_k to ``to_one`` and Σ_k other[k] w_k to ``to_other``, for the orders k = m, m + 2, m + 4, m + 6.
-
-    w_k is the row of order k in the flat ``tables``. Row m starts at ``at``, and each row has the length ``width``.
-    """
-    a, b, c, d = one[m], one[m + 2], one[m + 4], one[m + 6]
-    e, f, g, h = other[m], other[m + 2], other[m + 4], other[m + 6]
-    p, s, t = 2 * width, 4 * width, 6 * width
-    for j in range(width):
-        w, x = tables[index(at + j)], tables[index(at + p + j)]
-        y, z = tables[index(at + s + j)], tables[index(at + t + j)]
-        to_one[j] += (a * w + b * x) + (c * y + d * z)
-        to_other[j] += (e * w + f * x) + (g * y + h * z)
-
-
-@inline
 def _fill_columns(re, im, s, r, by_order, scale, columns):
     """Compute the coefficients of cosines and sines on ring r, columns (2, orders), from azimuthal modes of set s.
 
@@ -203,30 +187,6 @@ def _write(parts, start, count, points, row):
     for j in range(points):
         row[index(last - j)] = (even[j] + odd[j]) - (even_sine[j] + odd_sine[j])
         row[index(half - 1 - j)] = (even[j] - odd[j]) - (even_sine[j] - odd_sine[j])
-
-
-@summing
-def ring_synthesis(worker, workers, re, im, ring_start, ring_cells, points, tables, table_start, values):
-    """Compute the values of a real function at the cells of all rings, from azimuthal modes re, im (1, L + 1, rings).
-
-    points, tables, table_start   tables of waves, see :func:`wave_table`; points and start of each northern ring
-    """
-    rings, half, orders = len(ring_cells), len(points), (re.shape[1] + 7) // 8 * 8
-    columns, parts = np.zeros((2, 2, orders)), np.empty((2, 4, width_of(_largest(points))))
-    for r in range(worker, half, workers):
-        mirrored, q, width = rings - 1 - r, points[r], width_of(points[r])
-        _fill_columns(re, im, 0, r, False, 1.0, columns[0])
-        _fill_columns(re, im, 0, mirrored, False, 1.0, columns[1])
-        parts[:, :, :width] = 0.0
-        for wave in range(2):
-            for parity in range(2):
-                part = 2 * wave + parity
-                for m in range(parity, orders, 8):
-                    at = table_start[r] + (wave * orders + m) * width
-                    one, other = columns[0, wave], columns[1, wave]
-                    _add_rows(tables, at, width, m, one, other, parts[0, part], parts[1, part])
-        for side in range(2):
-            _write(parts[side], ring_start[mirrored if side else r], ring_cells[r], q, values)
 
 
 @inline
