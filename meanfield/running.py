@@ -16,7 +16,7 @@ from meanfield.diagnostics.overflow import describe_overflow, overflows
 from meanfield.diagnostics.table import require_same_units
 from meanfield.domains.common.problem import Problem
 from meanfield.runtime.cost import rounding_notes
-from meanfield.runtime.messages import counted
+from meanfield.runtime.messages import command_of, counted
 from meanfield.runtime.provenance import provenance
 from meanfield.runtime.recorder import NOT_EXPLODED, Record, RunRecorder, reason
 from meanfield.runtime.restart import Start, last_start, new_start
@@ -248,4 +248,4 @@ def end_messages(problem: Problem, record: Record, quiet: bool, show: Printer) -
         overflow = describe_overflow(overflows(written.sample_times, written.diagnostics))
         for note in [*rounding_notes(record.case), *([overflow] if overflow else [])]:
             show(f"{path}: {note}")
-        show(f"plot it: meanfield plot {path}")
+        show(f"plot it: {command_of('plot', path)}")

@@ -7,6 +7,7 @@ import numpy as np
 from meanfield.analysis.comparison import Comparison, units
 from meanfield.analysis.text import format_time
 from meanfield.domains.table import kind_of
+from meanfield.runtime.messages import command_of
 from meanfield.runtime.segments import case_table
 from solvers.io.run_file import Run
 from solvers.mesh.mesh import Floats
@@ -25,8 +26,7 @@ def format_text(comparison: Comparison) -> str:
 
 def describe_next_command(comparison: Comparison) -> str:
     """Return a line with the command that draws the comparison."""
-    paths = " ".join(str(run.path) for run in comparison.runs)
-    return f"draw it: meanfield compare {paths} -o comparison.png"
+    return f"draw it: {command_of('compare', *(run.path for run in comparison.runs), '-o', 'comparison.png')}"
 
 
 def describe_run(run: Run) -> str:

@@ -13,7 +13,7 @@ from meanfield.case.errors import CaseError
 from meanfield.case.load import parse, read_toml
 from meanfield.diagnostics.overflow import describe_overflow, overflows
 from meanfield.domains.table import kind_of
-from meanfield.runtime.messages import counted
+from meanfield.runtime.messages import command_of, counted
 from meanfield.runtime.segments import Segment, read_segments, resume_advice
 from solvers.io.run_file import Run, read
 
@@ -141,12 +141,13 @@ def _state(run: Run) -> str:
 
 def _describe_next_command(state: str, attributes: Mapping[str, Any], path: str | Path) -> str:
     """Return advice on the next command for a run in a state, such as "finished" or "killed"."""
+    plot = command_of("plot", path)
     return {
-        "running": f"in progress; plot it with: meanfield plot {path}",
+        "running": f"in progress; plot it with: {plot}",
         "killed": resume_advice(attributes, path),
         "interrupted": resume_advice(attributes, path),
-        "finished": f"plot it: meanfield plot {path}",
-        "failed": f"plot what led to it: meanfield plot {path}",
+        "finished": f"plot it: {plot}",
+        "failed": f"plot what led to it: {plot}",
     }[state]
 
 

@@ -10,6 +10,7 @@ from pathlib import Path
 
 from meanfield.cli.kinds import require_figure, require_file
 from meanfield.cli.output import draw_result, print_result
+from meanfield.runtime.messages import command_of
 
 
 def info(options: argparse.Namespace) -> int:
@@ -105,7 +106,7 @@ def watch(options: argparse.Namespace) -> int:
     from meanfield.view.watch import watch as serve
 
     ended = serve(options.file, lambda address: print(address, flush=True))
-    print(f"{options.file}: {ended}; keep the page: meanfield view {options.file}")
+    print(f"{options.file}: {ended}; keep the page: {command_of('view', options.file)}")
     return 0
 
 

@@ -5,6 +5,7 @@ The file also validates the path of a figure before a command computes anything.
 
 from __future__ import annotations
 
+import shlex
 import tomllib
 from pathlib import Path
 
@@ -23,7 +24,7 @@ def require_kind(name_or_path: str, *kinds: str) -> None:
 
     found = kind_of(name_or_path)
     if found and found not in kinds:
-        raise CaseError(f"{name_or_path}: is {WORDS[found].format(name_or_path)}")
+        raise CaseError(f"{name_or_path}: is {WORDS[found].format(shlex.quote(name_or_path))}")
 
 
 def require_file(path: str, *kinds: str) -> None:

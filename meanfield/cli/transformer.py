@@ -12,7 +12,7 @@ from typing import Any
 from meanfield import transformer as functions
 from meanfield.cli import options as cli_options
 from meanfield.cli import transformer_options as add
-from meanfield.runtime.messages import print_message
+from meanfield.runtime.messages import command_of, print_message
 
 Handler = Callable[[Namespace], int]
 _FILES = "[-o FILE.h5] [--figure FILE.png] [--overwrite]"
@@ -54,7 +54,7 @@ def case(options: Namespace) -> int:
     folder = _of_model(options, "-case") if options.output is None else options.output
     written = functions.case(folder=folder, overwrite=options.overwrite, **_arguments(options))
     print(written)
-    print_message(f"solve it: meanfield run {written}")
+    print_message(f"solve it: {command_of('run', written)}")
     return 0
 
 

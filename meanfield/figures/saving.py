@@ -3,10 +3,14 @@
 from __future__ import annotations
 
 import os
+import re
+import warnings
 from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from meanfield.runtime.messages import print_message
 from solvers.io.repair import FileError
 from solvers.io.replacing import replacement
 from solvers.io.writing import disk_errors
@@ -48,9 +52,31 @@ def save(figure: Figure, target: Path, dpi: int = DPI) -> Path:
 
     suffix = target.suffix.lower()
     metadata = {SUFFIXES[suffix]: PROGRAM} | ({"Description": "\n".join(texts(figure))} if suffix == ".png" else {})
-    with matplotlib.rc_context(FONTS), disk_errors(target, "cannot write it"), replacement(target) as new:
+    with (
+        matplotlib.rc_context(FONTS),
+        report_missing_glyphs(target),
+        disk_errors(target, "cannot write it"),
+        replacement(target) as new,
+    ):
         figure.savefig(new, dpi=dpi, format=suffix[1:], metadata=metadata)
     return target
+
+
+@contextmanager
+def report_missing_glyphs(target: Path) -> Iterator[None]:
+    """Print one line on the characters that the font of a figure lacks, instead of a warning for each of them."""
+    with warnings.catch_warnings(record=True) as caught:
+        warnings.filterwarnings("always", "Glyph", UserWarning)
+        yield
+    missing = ""
+    for one in caught:
+        if glyph := re.match(r"Glyph (\d+) ", str(one.message)):
+            missing += chr(int(glyph[1]))
+        else:
+            warnings.warn_explicit(one.message, one.category, one.filename, one.lineno)
+    if missing:
+        lacking = "".join(dict.fromkeys(missing))
+        print_message(f"{target}: the font lacks {lacking}; font.family in a matplotlibrc selects another font")
 
 
 def texts(figure: Figure) -> list[str]:

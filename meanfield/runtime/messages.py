@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import shlex
 import sys
 from contextlib import suppress
 
@@ -16,6 +17,11 @@ def print_message(text: str) -> None:
 def counted(count: float, noun: str) -> str:
     """Return a number with its noun in the singular or plural as text: "1 step", "2 steps"."""
     return f"{count:.0f} {noun}{'' if count == 1 else 's'}"
+
+
+def command_of(*words: object) -> str:
+    """Return a command of this package as text, to be pasted into a shell: words with blanks are quoted."""
+    return shlex.join(["meanfield", *map(str, words)])
 
 
 def on_terminal() -> bool:

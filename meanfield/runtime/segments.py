@@ -20,6 +20,7 @@ from meanfield.case.errors import CaseError
 from meanfield.case.load import parse
 from meanfield.case.overrides import canonicalize_section
 from meanfield.components.loaded import require_components
+from meanfield.runtime.messages import command_of
 from meanfield.runtime.provenance import provenance
 from solvers.io.run_file import FileError, Run
 
@@ -56,7 +57,7 @@ def resume_advice(attributes: Mapping[str, object], path: str | Path) -> str:
     """
     if "layers_of" in attributes:
         return "it cannot be resumed: write it anew with --overwrite"
-    return f"continue from the last checkpoint: meanfield resume {path}"
+    return f"continue from the last checkpoint: {command_of('resume', path)}"
 
 
 def case_of(run: Run) -> Case:

@@ -7,7 +7,7 @@ from pathlib import Path
 
 from meanfield.case.errors import CaseError
 from meanfield.case.load import to_toml
-from meanfield.runtime.messages import counted, print_message
+from meanfield.runtime.messages import command_of, counted, print_message
 from meanfield.runtime.paths import output_for
 from meanfield.runtime.signals import terminate_as_interrupt
 from meanfield.sweeping.case import Sweep, load_sweep
@@ -136,4 +136,4 @@ def _print_end(index: Index, sweep: Sweep, solved: int, quiet: bool) -> None:
     elif not solved:
         print_message(f"{index.path}: has all {count} points already")
     elif not quiet:
-        print_message(f"{index.path}: {counted(count, 'point')}; plot it: meanfield plot {index.path}")
+        print_message(f"{index.path}: {counted(count, 'point')}; plot it: {command_of('plot', index.path)}")

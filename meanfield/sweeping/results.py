@@ -14,6 +14,7 @@ import msgspec
 import numpy as np
 from numpy.typing import NDArray
 
+from meanfield.runtime.messages import command_of
 from meanfield.sweeping.case import FigureChoice
 from meanfield.sweeping.columns import Texts, names_in, values_of
 from meanfield.sweeping.files import part_writers
@@ -304,7 +305,8 @@ def _failures(found: SweepResults) -> list[str]:
 
 def _describe_next_command(found: SweepResults) -> str:
     """Return a text on the next command for a sweep: continue or plot."""
+    plot = command_of("plot", found.path)
     if _state_and_writer(found)[1] is None:
         waits = not {"waiting", OVER_TIME}.isdisjoint(found.status)
-        return "continue with the same command" if waits else f"plot it: meanfield plot {found.path}"
-    return f"in progress; plot it with: meanfield plot {found.path}"
+        return "continue with the same command" if waits else f"plot it: {plot}"
+    return f"in progress; plot it with: {plot}"

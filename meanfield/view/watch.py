@@ -10,6 +10,7 @@ from contextlib import contextmanager
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
 
+from meanfield.runtime.messages import command_of
 from meanfield.view.page import compose, source
 from solvers.io.run_file import FileError, Run, read
 
@@ -118,7 +119,7 @@ def watch(path: str | Path, say: Callable[[str], None]) -> str:
     FileError for a file that cannot be read or shown, or is not being written.
     """
     if (run := read(path)).writer is None:
-        raise FileError(f"{path}: is not being written; open it: meanfield view {path}")
+        raise FileError(f"{path}: is not being written; open it: {command_of('view', path)}")
     with serving() as server:
         say(server.address)
         while run.writer is not None:

@@ -1,6 +1,7 @@
 """Command `info` on a running, killed, interrupted, failed and finished file."""
 
 import json
+import shlex
 import subprocess
 import sys
 from datetime import UTC, datetime
@@ -11,8 +12,10 @@ import numpy as np
 import pytest
 
 from meanfield.analysis.info import describe, format_text
+from meanfield.case.errors import CaseError
+from meanfield.cli.kinds import require_kind
 from meanfield.cli.parser import main
-from meanfield.runtime.segments import next_case, next_segment, read_segments, with_segment
+from meanfield.runtime.segments import next_case, next_segment, read_segments, resume_advice, with_segment
 from solvers.io.layout import Points
 from solvers.io.run_file import Column, FileError, RunFile, read
 from solvers.mesh.mesh import circle
@@ -55,6 +58,18 @@ def write(file):
 @pytest.fixture
 def path(tmp_path):
     return tmp_path / "run.h5"
+
+
+def test_advised_commands_quote_paths_with_blanks(tmp_path):
+    path = tmp_path / "two words.h5"
+    with create(path) as file:
+        write(file)
+        file.close(wall_time=12.5)
+    assert shlex.split(format_text(describe(path)).split("plot it: ")[1]) == ["meanfield", "plot", str(path)]
+    assert shlex.split(resume_advice({}, path).split(": ")[1]) == ["meanfield", "resume", str(path)]
+    with pytest.raises(CaseError) as raised:
+        require_kind(str(path), "case")
+    assert shlex.split(str(raised.value).split("resume it with: ")[1]) == ["meanfield", "resume", str(path)]
 
 
 def test_finished(path):

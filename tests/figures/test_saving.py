@@ -64,3 +64,13 @@ def test_a_png_file_has_the_texts_as_description(tmp_path: Path) -> None:
     axes.text(0.5, 0.5, "hidden", visible=False)
     with Image.open(save(figure, tmp_path / "run.png")) as image:
         assert sorted(image.info["Description"].splitlines()) == ["clusters over time", "number", "time t", "β = 9"]
+
+
+def test_characters_that_the_font_lacks_are_reported_in_one_line(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    figure = Figure()
+    figure.suptitle("β = 3, 聚类")
+    target = save(figure, tmp_path / "run.png")
+    (line,) = capsys.readouterr().err.splitlines()
+    assert line.startswith(f"{target}: the font lacks 聚类;")
