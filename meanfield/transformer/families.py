@@ -39,6 +39,7 @@ class Family:
     causal     whether a token attends to itself and earlier tokens only
     final      function (network) → final_gain and final_shift of the norm after the last layer
     offset     added to each stored gain
+    caps_logits  whether the configuration's ``attn_logit_softcapping`` caps the logits of attention
     adapt      function (configuration) → properties of the family that depend on the configuration, by name
     """
 
@@ -50,6 +51,7 @@ class Family:
     causal: bool = False
     final: Callable[[Pretrained], Tensors] = lambda network: {}
     offset: float = 0.0
+    caps_logits: bool = False
     adapt: Callable[[Config], dict[str, Any]] = lambda config: {}
 
 
@@ -68,6 +70,8 @@ def family_of(name: str, config: Config) -> Family:
     activation = getattr(config, family.activation)
     if activation not in _ACTIVATIONS:
         raise CaseError(f"{name}: {family.activation} = {activation}: expected one of {', '.join(_ACTIVATIONS)}")
+    if (causal := getattr(config, "is_causal", family.causal)) != family.causal:
+        raise CaseError(f"{name}: is_causal = {causal}: expected {family.causal}")
     rotary = getattr(config, "rope_parameters", None) or {}
     of_types = [part for part in rotary.values() if isinstance(part, dict)]  # one of each type of layer, or none
     for part in of_types or [rotary]:
@@ -76,6 +80,11 @@ def family_of(name: str, config: Config) -> Family:
         if of_types and kind == "yarn":
             raise CaseError(f"{name}: rope_type = {kind}: expected the same factor of rotary positions in all layers")
     return family
+
+
+def option_of(config: Config, key: str) -> Any:
+    """Return the value of a configuration's key, None if its class does not define the key: layers ignore such keys."""
+    return getattr(config, key, None) if hasattr(type(config)(), key) else None
 
 
 def has_mean_field_law(family: Family, config: Config) -> bool:
@@ -101,7 +110,7 @@ def beta_of(config: Config) -> float | None:
         family_of("", config)
     except CaseError:
         return None
-    return float((getattr(config, "query_pre_attn_scalar", None) or head_size(config)) ** -0.5)
+    return float((option_of(config, "query_pre_attn_scalar") or head_size(config)) ** -0.5)
 
 
 def form_of(family: Family, network: Pretrained) -> LayerForm:
@@ -119,8 +128,8 @@ def form_of(family: Family, network: Pretrained) -> LayerForm:
         causal=family.causal,
         frequencies=frequencies,
         rotary_scale=scale,
-        cap=float(getattr(config, "attn_logit_softcapping", None) or np.inf),
-        experts=int(getattr(config, "num_local_experts", 0) and config.num_experts_per_tok),
+        cap=float((family.caps_logits and config.attn_logit_softcapping) or np.inf),
+        experts=config.num_experts_per_tok if option_of(config, "num_local_experts") else 0,
     )
 
 
@@ -143,7 +152,7 @@ def _properties_of_layer(family: Family, network: Pretrained, layer: int) -> dic
     The window is infinite for a layer without one. The frequencies are those of rotary positions.
     """
     config, found = network.config, {}
-    types, size = getattr(config, "layer_types", None), getattr(config, "sliding_window", None)
+    types, size = option_of(config, "layer_types"), option_of(config, "sliding_window")
     if size is not None:
         is_local = types is None or types[layer] == "sliding_attention"
         found["window"] = np.array(float(size + (not family.causal)) if is_local else np.inf)
@@ -235,7 +244,7 @@ def _distilbert(network: Pretrained, layer: int) -> Tensors:
 
 def stored_layers(config: Config, layers: int) -> int:
     """Return the number of layers with weights of their own: 1 if all layers share one set, as in ALBERT, else all."""
-    return 1 if getattr(config, "num_hidden_groups", None) == 1 else layers
+    return 1 if option_of(config, "num_hidden_groups") == 1 else layers
 
 
 def _albert(network: Pretrained, layer: int) -> Tensors:
@@ -408,7 +417,7 @@ FAMILIES = {
     "mistral": _LLAMA,
     "mixtral": _LLAMA,
     "gemma": _GEMMA,
-    "gemma2": _GEMMA_2,
+    "gemma2": replace(_GEMMA_2, caps_logits=True),
     "gemma3_text": _GEMMA_2,
     "qwen2": _LLAMA,
     "qwen3": _LLAMA,

@@ -88,6 +88,7 @@ KINDS = {
         **more,
     ),
 }
+FOREIGN = {"sliding_window": 4, "attn_logit_softcapping": 0.5, "query_pre_attn_scalar": 3}
 OTHERS = {  # families with the layers of others, and options of those above: kind and changes of its configuration
     "electra": ("electra", {}),
     "camembert": ("camembert", {}),
@@ -98,6 +99,9 @@ OTHERS = {  # families with the layers of others, and options of those above: ki
     "opt, post": ("opt", {"do_layer_norm_before": False}),
     "opt, no biases": ("opt", {"enable_bias": False, "layer_norm_elementwise_affine": False}),
     "gpt_neox, one after the other": ("gpt_neox", {"use_parallel_residual": False}),
+    "bert, keys of other families": ("bert", {"num_hidden_groups": 1} | FOREIGN),
+    "llama, keys of other families": ("llama", {"num_local_experts": 4} | FOREIGN),
+    "gemma3_text, a cap that its layers do not have": ("gemma3_text", {"attn_logit_softcapping": 2.0}),
     "modernbert, biases": ("modernbert", {"norm_bias": True, "attention_bias": True, "mlp_bias": True}),
 }  # fmt: skip
 KINDS |= {

@@ -124,6 +124,7 @@ def refusal(model, folder, capsys, *arguments):
             "scale_attn_by_inverse_layer_idx = True: expected False",
         ),
         ("albert", {"inner_group_num": 2}, [], "inner_group_num = 2: expected 1"),
+        ("gpt2", {"is_causal": False}, [], "is_causal = False: expected True"),
         ("gpt_neox", {}, [], "gpt_neox has RMS norm or rotary positions: expected layer norm"),
     ],
 )

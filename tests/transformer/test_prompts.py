@@ -2,7 +2,7 @@
 
 import numpy as np
 import pytest
-from support.tiny_transformers import LAYERS, WORDS, add_tokenizer, saved, text_file, torch, transformers
+from support.tiny_transformers import LAYERS, OTHERS, WORDS, add_tokenizer, saved, text_file, torch, transformers
 
 from meanfield.cli.parser import main
 from meanfield.transformer.labelled import Outcome
@@ -71,28 +71,32 @@ def test_variants_of_prompts(kind, law, tmp_path):
     assert mean_distance(outcome)[0, -1] == pytest.approx(pairs.mean(), rel=1e-12)
 
 
-def causal_model(folder, kind):
+def causal_model(folder, kind, **more):
     """Write a causal model whose output head is not that of the embeddings, and return its folder and network."""
-    saved(folder, kind)
+    saved(folder, kind, **more)
     config = transformers.AutoConfig.from_pretrained(folder)
     config.tie_word_embeddings = False
     torch.manual_seed(2)
     network = transformers.AutoModelForCausalLM.from_config(config)
+    with torch.no_grad():
+        for weight in network.parameters():
+            weight.add_(0.3 * torch.randn(weight.shape))  # a head and norms that matter
     network.save_pretrained(folder)
     add_tokenizer(folder)
     return folder, network.double().eval()
 
 
-@pytest.mark.parametrize("kind", ["gpt2", "llama", "qwen2", "gemma2"])
+@pytest.mark.parametrize("kind", ["gpt2", "llama", "qwen2", "gemma2", "opt"])
 def test_the_next_token_is_the_models_own(kind, tmp_path):
-    folder, network = causal_model(tmp_path / kind, kind)
+    """The model OPT has no norm after its last layer."""
+    folder, network = causal_model(tmp_path / kind, kind, **OTHERS["opt, post"][1] if kind == "opt" else {})
     states = [load_model(str(folder)).read(prompt, "prompt") for prompt in PROMPTS]
     arrays = next_token(states, output_head(str(folder)), str)
     entropy, top, likelihood, apart, divergence = (
         np.asarray(arrays[f"next_{name}"].values) for name in ("entropy", "top", "likelihood", "apart", "divergence")
     )
     laws, between = [], []
-    norm = network.transformer.ln_f if kind == "gpt2" else network.model.norm
+    norm = {"gpt2": lambda: network.transformer.ln_f, "opt": torch.nn.Identity}.get(kind, lambda: network.model.norm)()
     for prompt in PROMPTS:
         ids = torch.tensor([[WORDS.index(word) for word in prompt.split()]])
         with torch.no_grad(), Float64():

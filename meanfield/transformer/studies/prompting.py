@@ -24,7 +24,7 @@ from meanfield.case.errors import CaseError
 from meanfield.figures.run_data import BLACK, BLUE
 from meanfield.model.trained_layer import TrainedLayer
 from meanfield.transformer.arguments import require_drops
-from meanfield.transformer.families import family_of, form_of
+from meanfield.transformer.families import family_of, form_of, option_of
 from meanfield.transformer.labelled import Labelled, Outcome
 from meanfield.transformer.loading import load_config, load_network
 from meanfield.transformer.model import HiddenStates, load_model, short_name
@@ -59,7 +59,7 @@ def next_token(prompts: Sequence[HiddenStates], head: Floats, decode: Callable[[
     of a token from its number.
     """
     logits = np.stack([[one @ head.T for one in _normalized_states(states)] for states in prompts], axis=1)
-    cap = getattr(prompts[0].config, "final_logit_softcapping", None)
+    cap = option_of(prompts[0].config, "final_logit_softcapping")
     logits = logits if cap is None else cap * np.tanh(logits / cap)
     highest = logits.max(axis=-1, keepdims=True)
     log_p = logits - (highest + np.log(np.exp(logits - highest).sum(axis=-1, keepdims=True)))
@@ -79,15 +79,17 @@ def next_token(prompts: Sequence[HiddenStates], head: Floats, decode: Callable[[
 
 
 def _normalized_states(states: HiddenStates) -> Floats:
-    """Return the last token's states (layers + 1, d) after the norm that the model applies after its last layer.
+    """Return the last token's states (layers + 1, d) after the norm that the model applies after its last layer, if any.
 
     The state after the last layer is normalized already.
     """
     family = family_of(states.name, states.config)
     form, last = form_of(family, states.network), states.layers - 1
-    layer = TrainedLayer(form, layer_arrays(states, family, last, Variant()), is_last=True)
-    between = layer.normalized(states.hidden[:-1, -1], "final")
-    return np.concatenate([between, states.hidden[-1:, -1]])
+    arrays, found = layer_arrays(states, family, last, Variant()), states.hidden[:, -1]
+    if "final_gain" not in arrays:
+        return found
+    layer = TrainedLayer(form, arrays, is_last=True)
+    return np.concatenate([layer.normalized(found[:-1], "final"), found[-1:]])
 
 
 def _mean_variation(distributions: Floats) -> float:
