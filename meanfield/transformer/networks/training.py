@@ -215,8 +215,10 @@ def dropout_of(network: TokenNetwork, seed: int, step: int) -> Iterator[None]:
     with torch.random.fork_rng([place.index for place in {network.positions.device} if place.type == "cuda"]):
         torch.manual_seed(int(np.random.default_rng([seed, step]).integers(2**63)))
         network.train()
-        yield
-        network.eval()
+        try:
+            yield
+        finally:
+            network.eval()
 
 
 def _explosion(history: History, parts: list[str], training: Training) -> str:

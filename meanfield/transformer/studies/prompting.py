@@ -79,9 +79,9 @@ def next_token(prompts: Sequence[HiddenStates], head: Floats, decode: Callable[[
 
 
 def _normalized_states(states: HiddenStates) -> Floats:
-    """Return the last token's states (layers + 1, d) after the norm that the model applies after its last layer, if any.
+    """Return the last token's states (layers + 1, d) after the norm that the model applies after its last layer.
 
-    The state after the last layer is normalized already.
+    The state after the last layer is normalized already. Some models have no such norm.
     """
     family = family_of(states.name, states.config)
     form, last = form_of(family, states.network), states.layers - 1

@@ -234,6 +234,9 @@ def test_dropout_keeps_the_mean_of_a_part_and_follows_the_step(kind):
         assert torch.equal(layer(states)[0] - states, first)
     with torch.no_grad(), dropout_of(network, 0, 8):
         assert not torch.equal(layer(states)[0] - states, first)
+    with pytest.raises(KeyboardInterrupt), dropout_of(network, 0, 7):
+        raise KeyboardInterrupt
+    assert torch.equal(layer(states)[0] - states, part)  # the network of an interrupted training has no dropout
     error = part.abs() * np.sqrt(0.4 / 0.6 / masks)
     assert ((drawn.mean(dim=0) - part[0]).abs() <= 5 * error[0] + 1e-12).all()
     zero = (drawn == 0).double().mean()
