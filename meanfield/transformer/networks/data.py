@@ -156,10 +156,9 @@ def _as_images(data: Data, x: Floats) -> Floats:
 def _arrays(data: Data) -> Task:
     """Return the task of classifying the examples of ``data.file``: (examples, n, features), or words (examples, n)."""
     parts = read_arrays(str(data.file))
-    shapes = {x.shape[1:] for x, _ in parts}
     first = parts[0][0]
     are_words = first.ndim == 2 and all(x.dtype.kind in "iu" and x.min() >= 0 for x, _ in parts)
-    if len(shapes) > 1 or not (first.ndim == 3 or are_words):
+    if not (first.ndim == 3 or are_words):
         raise refusal("data.file", data.file, "x (examples, n, features), or whole numbers (examples, n) from 0")
     words = 1 + max(int(x.max()) for x, _ in parts) if are_words else 0
     typed = [(x.astype(np.int64 if are_words else float), y) for x, y in parts]

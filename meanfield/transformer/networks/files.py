@@ -46,10 +46,14 @@ def read_arrays(name: str) -> list[Part]:
     try:
         parts = _reader_of(path)(path)
         for x, y in parts:
-            if x.dtype.kind not in "iuf" or y.dtype.kind not in "iu" or y.ndim != 1 or len(x) != len(y) or not len(x):
+            few = len(x) < 3 - len(parts)  # one part is divided into training and test examples
+            if x.dtype.kind not in "iuf" or y.dtype.kind not in "iu" or y.ndim != 1 or len(x) != len(y) or few:
                 raise ValueError(f"examples {x.shape} of {x.dtype} and labels {y.shape} of {y.dtype}")
             if not np.isfinite(x).all() or y.min() < 0:
                 raise ValueError("examples that are not finite, or negative labels")
+        first, *others = (x.shape[1:] for x, _ in parts)
+        if others not in ([], [first]):
+            raise ValueError(f"training examples {first}, but test examples {others[0]}")
     except CaseError:
         raise
     except DAMAGE as error:
@@ -101,7 +105,7 @@ def _json(path: Path) -> list[Part]:
 
 def _json_folder(path: Path) -> list[Part]:
     """Return the images of a folder with one JSON file for each class, with the class as label."""
-    files = sorted(path.glob("*.json"))
+    files = sorted(path.glob("*.json"), key=lambda file: (len(file.stem), file.stem))  # "10" follows "9"
     images = [np.array(json.loads(file.read_text("utf-8"))["data"], float).reshape(-1, *MNIST_SHAPE) for file in files]
     return [(np.concatenate(images), np.repeat(np.arange(len(files)), [len(one) for one in images]))]
 

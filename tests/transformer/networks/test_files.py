@@ -68,7 +68,8 @@ def test_images_of_each_format_are_the_same_examples(write, tmp_path):
 
 
 def test_the_folder_of_the_npm_package_has_a_file_for_each_digit(tmp_path):
-    for digit in range(10):
+    """A digit 10 that does not exist shows that labels are numbers, not places in the order of the alphabet."""
+    for digit in range(11):
         pixels = IMAGES[digit == LABELS] / 255
         (tmp_path / f"{digit}.json").write_text(json.dumps({"data": pixels.ravel().tolist()}))
     found = task(tmp_path, "mnist", "data.test=0.5", "data.tokens=rows")
@@ -174,6 +175,11 @@ REFUSED = {
     "key": (lambda folder: write_npz(folder, x=IMAGES), "cannot be read: no "),
     "pickle": (lambda folder: write_npz(folder, x=np.array([{}]), y=LABELS[:1]), "cannot be read: Object arrays"),
     "lengths": (lambda folder: write_npz(folder, x=IMAGES, y=LABELS[:5]), "cannot be read: examples"),
+    "one example": (lambda folder: write_npz(folder, x=IMAGES[:1], y=LABELS[:1]), "cannot be read: examples"),
+    "smaller test images": (
+        lambda folder: write_npz(folder, x_train=IMAGES, y_train=LABELS, x_test=IMAGES[:, 7:], y_test=LABELS),
+        "training examples .28, 28., but test examples .21, 28.",
+    ),
     "nan": (lambda folder: write_npz(folder, x=IMAGES * np.nan, y=LABELS), "not finite"),
     "sides": (lambda folder: write_npz(folder, x=IMAGES[:, :27], y=LABELS), "expected images with sides divisible"),
     "one value": (lambda folder: write_npz(folder, x=0 * IMAGES, y=LABELS), "expected images with more than one"),
