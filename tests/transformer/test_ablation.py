@@ -96,6 +96,13 @@ def test_figures_of_heads_are_those_of_their_matrices(states):
     assert found["head_radius"].values[1, 0] == pytest.approx(np.abs(np.linalg.eigvals(out @ value)).max(), rel=1e-9)
 
 
+def test_rates_are_those_of_the_measured_tokens(states):
+    drop = ["first"]
+    cosine = measure_variants([states], {WHOLE: Variant()}, drop)["cosine"].values[0]
+    seen = head_figures([states], drop)["rate_seen"].values
+    np.testing.assert_allclose(seen, -0.5 * np.diff(np.log(1 - cosine)), rtol=0, atol=1e-12)
+
+
 def test_overlap_of_heads_is_that_of_scipys_principal_angles():
     out = np.random.default_rng(0).standard_normal((3, 12, 4))
     angles = [subspace_angles(out[i], out[j]) for i, j in ((0, 1), (0, 2), (1, 2))]

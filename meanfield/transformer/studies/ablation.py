@@ -45,11 +45,11 @@ if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
 
-def head_figures(texts: Sequence[HiddenStates]) -> dict[str, Labelled]:
+def head_figures(texts: Sequence[HiddenStates], drop: Sequence[str] = ()) -> dict[str, Labelled]:
     """Return measures of the attention heads of a model, and the rates at which its layers make tokens collapse.
 
     The arrays by head (block, head) describe the matrices W_QᵀW_K and W_O W_V, a block being a layer. The arrays by
-    text (text, block) are the rates predicted from attention alone and those seen.
+    text (text, block) are the rates predicted from attention alone and those seen, both without tokens in ``drop``.
     """
     model = texts[0]
     family = family_of(model.name, model.config)
@@ -58,11 +58,11 @@ def head_figures(texts: Sequence[HiddenStates]) -> dict[str, Labelled]:
     slopes = np.array([[form.beta * norm_of_product(q, k) for q, k, _, _ in heads_of(a)] for a in layers])
     values = np.array([[leading_eigenvalue(v, out) for _, _, v, out in heads_of(a)] for a in layers])
     overlaps = np.array([head_overlap(a["out"]) for a in layers])
+    measured = [states.hidden[:, states.mask_of_remaining(drop)] for states in texts]
     predicted = [
-        [predicted_rate(TrainedLayer(form, a), h) for a, h in zip(layers, states.hidden, strict=False)]
-        for states in texts
+        [predicted_rate(TrainedLayer(form, a), h) for a, h in zip(layers, hidden, strict=False)] for hidden in measured
     ]
-    cosines = np.array([[mean_cosine(unit_vectors(h)) for h in states.hidden] for states in texts])
+    cosines = np.array([[mean_cosine(unit_vectors(h)) for h in hidden] for hidden in measured])
     _, d, d_head = layers[0]["out"].shape
     by_head, by_text = ("block", "head"), ("text", "block")
     return {
@@ -210,7 +210,7 @@ def ablate(
     require_integers(1, seeds=seeds)
     variants, dropped = variants_of([names_of(parts) for parts in without], seeds), require_drops(drop)
     states = read_with(model, read_texts(texts), family_of)
-    arrays = measure_variants(states, variants, dropped) | head_figures(states)
+    arrays = measure_variants(states, variants, dropped) | head_figures(states, dropped)
     title = f"{short_name(model)}, {len(states)} texts: mean ± standard deviation"
     return Outcome(arrays, _summary, _draw, title, {"model": str(model), "drop": ",".join(dropped)})
 
