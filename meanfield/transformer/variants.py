@@ -24,6 +24,7 @@ from solvers.mesh.mesh import Floats
 
 WHOLE, STILL = "whole model", "standing still"
 MATRICES = ("query", "key", "value", "out")
+ROUNDING = 1e-6  # of states by the largest component: errors are below 1e-12, and other layers differ by 1e-3 or more
 
 
 @dataclass(frozen=True)
@@ -54,7 +55,8 @@ def states_of_variant(texts: Sequence[HiddenStates], variant: Variant | None) ->
     """Yield for each text the states (layers·repeat + 1, n, d) of its tokens in a variant of the model.
 
     A variant leaves out parts, replaces attention matrices or repeats layers. With ``variant`` = None tokens do not
-    move: all layers + 1 states are those before the first layer.
+    move: all layers + 1 states are those before the first layer. Raises CaseError if the layers of this package are not
+    those of the model.
     """
     if variant is None:
         yield from (np.broadcast_to(states.hidden[0], states.hidden.shape) for states in texts)
@@ -70,7 +72,24 @@ def states_of_variant(texts: Sequence[HiddenStates], variant: Variant | None) ->
         found = [start_of(states, variant)]
         for layer in layers:
             found.append(layer(found[-1]))
+        if variant == Variant(repeat=variant.repeat):
+            _require_equal(found, states)
         yield np.stack(found)
+
+
+def _require_equal(found: Sequence[Floats], states: HiddenStates) -> None:
+    """Raise CaseError if states (n, d) after each layer, computed by this package, are not those of a model.
+
+    Versions of the library can differ in a layer, or know an option that this package does not know. Where layers are
+    repeated, only the last one has the norm after the last layer.
+    """
+    count = states.layers + (len(found) == len(states.hidden))
+    for k, (ours, theirs) in enumerate(zip(found[:count], states.hidden, strict=False)):
+        if not (error := np.abs(ours - theirs).max() / np.abs(theirs).max()) <= ROUNDING:
+            raise CaseError(
+                f"{states.name}: states after layer {k} differ from those of transformers by {error:.1g}: expected "
+                f"rounding errors; this version of transformers or an option of the model is not supported"
+            )
 
 
 def layer_arrays(states: HiddenStates, family: Family, layer: int, variant: Variant) -> dict[str, Floats]:

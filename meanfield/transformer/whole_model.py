@@ -20,7 +20,7 @@ from meanfield.transformer.families import Family, arrays_of, beta_of, family_of
 from meanfield.transformer.mean_field import FILES as MEAN_FIELD_FILES
 from meanfield.transformer.mean_field import require_attention, write_mean_field
 from meanfield.transformer.model import HiddenStates, read_states
-from meanfield.transformer.variants import Variant, layer_arrays, start_of
+from meanfield.transformer.variants import Variant, layer_arrays, start_of, states_of_variant
 from meanfield.transformer.writing import replacements, require_new, write_arrays
 from solvers.mesh.mesh import Floats
 
@@ -124,11 +124,12 @@ def write_case(states: HiddenStates, folder: str | Path, variant: Variant) -> Pa
     """Write a trained Transformer and the tokens of a text as a case: case.toml and layers.h5 in ``folder``.
 
     The case has the parts, weights and repeated layers of ``variant``. The folder is created if necessary, and existing
-    files of these names are replaced. Returns the path of case.toml. Raises CaseError for an unknown family of models,
-    FileError for a folder that cannot be written.
+    files of these names are replaced. Returns the path of case.toml. Raises CaseError for an unknown family of models
+    and for layers that are not those of the model, FileError for a folder that cannot be written.
     """
     folder = Path(folder)
     family = family_of(states.name, states.config)
+    next(states_of_variant([states], Variant()))  # raises CaseError if the layers are not those of the model
     form = form_of(family, states.network)
     learned = form.frequencies is None
     attributes: dict[str, str | float] = {

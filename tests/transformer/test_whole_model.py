@@ -1,5 +1,6 @@
 """A trained Transformer as a case: its hidden states after every layer, complete or with parts omitted."""
 
+from dataclasses import replace
 from pathlib import Path
 
 import h5py
@@ -8,12 +9,15 @@ import pytest
 from support.minilm import minilm
 from support.tiny_transformers import KINDS, LAYERS, OTHERS, given, hidden, saved, text_file, torch, transformers
 
+from meanfield.case.errors import CaseError
 from meanfield.case.load import load
 from meanfield.cli.parser import main
 from meanfield.model.trained_layer import LayerForm, TrainedLayer
 from meanfield.transformer.families import FAMILIES, arrays_of, family_of
 from meanfield.transformer.model import hidden_states, read_states
-from meanfield.transformer.variants import with_weights
+from meanfield.transformer.studies.compression import compress
+from meanfield.transformer.variants import Variant, with_weights
+from meanfield.transformer.whole_model import write_case
 from solvers.io.run_file import read
 
 ROOT = Path(__file__).parents[2]
@@ -71,6 +75,16 @@ def test_states_of_models_with_other_options(name, tmp_path):
     model = saved(tmp_path / kind, kind, **changes)
     states = read_states(str(model), given(kind, tmp_path))
     np.testing.assert_allclose(solved(case_of(model, tmp_path)), states.hidden, rtol=0, atol=ROUNDING)
+
+
+def test_a_model_with_other_layers_than_this_package_is_refused(tmp_path):
+    """The states after layer 1 stand for those of a library whose layers differ."""
+    states = read_states(str(saved(tmp_path / "bert", "bert")), text_file(tmp_path))
+    other = replace(states, hidden=states.hidden + 1e-5 * (np.arange(LAYERS + 1) == 1)[:, None, None])
+    for refused in (lambda: write_case(other, tmp_path / "case", Variant()), lambda: compress([other], ["one"])):
+        with pytest.raises(CaseError, match=r"bert: states after layer 1 differ from those of transformers by \de-06"):
+            refused()
+    assert not (tmp_path / "case").exists()
 
 
 def test_a_window_is_part_of_the_case(tmp_path):
