@@ -19,9 +19,11 @@ if TYPE_CHECKING:
     from .mesh.interval import interval
     from .mesh.mesh import Mesh, circle, sphere
     from .mesh.product import box, product, torus
+    from .mesh.simplices.files import read_tetrahedra, read_triangles
+    from .mesh.simplices.tetrahedra import ball, tetrahedra
+    from .mesh.simplices.triangles import disk, triangles
     from .mesh.stack import stack
     from .mesh.symmetric import axisymmetric, radial
-    from .mesh.triangles import disk, read_triangles, triangles
     from .recording.record import record, restart
     from .remap.deposit import deposit_points
     from .remap.push_forward import PushForward, push_forward
@@ -61,7 +63,9 @@ _HOME = {
     ".mesh.product": ("box", "product", "torus"),
     ".mesh.stack": ("stack",),
     ".mesh.symmetric": ("axisymmetric", "radial"),
-    ".mesh.triangles": ("disk", "read_triangles", "triangles"),
+    ".mesh.simplices.files": ("read_tetrahedra", "read_triangles"),
+    ".mesh.simplices.tetrahedra": ("ball", "tetrahedra"),
+    ".mesh.simplices.triangles": ("disk", "triangles"),
     ".transforms.pairwise": ("exponential_sums",),
     ".remap.push_forward": ("PushForward", "push_forward"),
     ".transforms.harmonics": ("harmonic_transform",),
@@ -149,6 +153,7 @@ __all__ = [
     "Wall",
     "Zonal",
     "axisymmetric",
+    "ball",
     "box",
     "circle",
     "convergence_study",
@@ -164,6 +169,7 @@ __all__ = [
     "push_forward",
     "radial",
     "read",
+    "read_tetrahedra",
     "read_triangles",
     "record",
     "restart",
@@ -171,6 +177,7 @@ __all__ = [
     "solve_steady",
     "sphere",
     "stack",
+    "tetrahedra",
     "torus",
     "triangles",
     "zonal_operator",

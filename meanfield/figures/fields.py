@@ -12,6 +12,7 @@ from meanfield.figures.axes import is_single, panels_across, panels_down, row_of
 from meanfield.figures.captions import set_heading
 from meanfield.figures.saving import figure_target, save
 from solvers.io.run_file import FileError, Run
+from solvers.mesh.coordinates import middle_layer
 from solvers.mesh.views import use_one_scale
 
 if TYPE_CHECKING:
@@ -94,22 +95,23 @@ def chart(centers: Floats) -> tuple[Floats, list[str]]:
     return centers[:, :2], ["x", "y"]
 
 
-def middle_layer(centers: Floats) -> NDArray[np.bool_]:
+def shown_cells(run: Run) -> NDArray[np.bool_]:
     """Return which cells (cells,) a figure shows, as booleans.
 
-    Of a three-dimensional body these are the cells of the layer nearest to the middle height z, otherwise all cells.
+    Of a three-dimensional body these are the cells of the layer nearest to the middle height z, or of tetrahedra those
+    in a layer as thick as a cell. Of other meshes all cells are shown.
     """
+    centers = run.cell_centers
     if chart(centers)[1][0] != "x" or centers.shape[1] != 3:
         return np.ones(len(centers), dtype=bool)
-    height = np.abs(centers[:, 2] - (centers[:, 2].min() + centers[:, 2].max()) / 2)
-    return np.asarray(height <= height.min() * (1 + 1e-9) + 1e-12)
+    return middle_layer(centers, run.cell_areas.mean() ** (1 / 3) if run.manifold == "tetrahedra" else 0.0)
 
 
 def triangulation(run: Run) -> Triangulation:
     """Return the triangles of a map of the cells: those of the mesh in the plane, else Delaunay's on the page."""
     from matplotlib.tri import Triangulation
 
-    x, y = chart(run.cell_centers)[0][middle_layer(run.cell_centers)].T
+    x, y = chart(run.cell_centers)[0][shown_cells(run)].T
     return Triangulation(x, y, run.triangles if run.cell_centers.shape[1] == 2 else None)
 
 
@@ -136,7 +138,7 @@ def _draw_maps(
     part: Figure | SubFigure, run: Run, name: str, shown: Integers, places: Floats, labels: list[str]
 ) -> None:
     """Draw the field ``name`` over two coordinates named ``labels``, a map for each of the snapshots ``shown``."""
-    layer = middle_layer(run.cell_centers)
+    layer = shown_cells(run)
     values = [run.field(name, int(k))[layer] for k in shown]
     finite = np.concatenate([value[np.isfinite(value)] for value in values])
     low, high = (finite.min(), finite.max()) if len(finite) else (0.0, 1.0)

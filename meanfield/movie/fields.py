@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from meanfield.figures.fields import chart, middle_layer, triangulation
+from meanfield.figures.fields import chart, shown_cells, triangulation
 from meanfield.movie.page import DPI, HEIGHT, WIDTH, shades
 from solvers.io.run_file import FileError
 from solvers.mesh.views import use_one_scale
@@ -78,7 +78,7 @@ def _line(ax: Axes, run: Run, name: str, places: Floats, limits: tuple[float, fl
 
 def _map(ax: Axes, run: Run, name: str, places: Floats, limits: tuple[float, float]) -> Draw:
     """Draw a field as a map with a color bar, and return the function that draws other values."""
-    layer = middle_layer(run.cell_centers)
+    layer = shown_cells(run)
     zeros, (low, high) = np.zeros(np.count_nonzero(layer)), limits
     image = ax.tripcolor(triangulation(run), zeros, shading="gouraud", cmap=shades(), vmin=low, vmax=high)
     use_one_scale(ax, *places.T)

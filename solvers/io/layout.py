@@ -199,7 +199,7 @@ def _lay_out_cells(file: h5py.File, mesh: Mesh, measure: Measure, scales: dict[s
     _dataset(file, "cell_area", ("cell",), mesh.volumes, measure.units, "length, area or measure of each cell")
     _dataset(file, "ring_cells", ("ring",), mesh.ring_cells, "1", "cells in each ring, from north to south")
     if mesh.manifold == "triangles":
-        from ..mesh.triangulation import triangles_of
+        from ..mesh.simplices.triangulation import triangles_of
 
         corners = triangles_of(mesh)
         scales |= {"triangle": _dimension(file, "triangle", len(corners)), "corner": _dimension(file, "corner", 3)}

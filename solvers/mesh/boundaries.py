@@ -326,7 +326,8 @@ def _part(mesh: Mesh, tag: str, condition: Condition, faces: Integers, kinds: st
     areas, points = host.face_areas[faces], host.face_centers[faces]
     away = (mesh.shortest(points - host.centers[cells]) * normals).sum(axis=1)
     # A center may lie on the boundary: this lower bound of the distance, O(h²), preserves second order.
-    min_distance = host.volumes[cells] / np.maximum(areas, np.finfo(float).tiny)
+    of_cell = np.bincount(cells, areas, host.cells)[cells]
+    min_distance = host.volumes[cells] / np.maximum(of_cell, np.finfo(float).tiny)
     min_distance *= np.minimum(0.1, min_distance / np.ptp(host.centers, axis=0).max())
     to_device, number = mesh.backend.to_device, mesh.volumes.dtype
     normals, areas, away = (to_device(each.astype(number)) for each in (normals, areas, np.maximum(away, min_distance)))

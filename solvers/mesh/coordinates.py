@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from typing import NamedTuple
 
 import numpy as np
-from numpy.typing import ArrayLike
+from numpy.typing import ArrayLike, NDArray
 
 from .mesh import Floats, Mesh
 
@@ -49,10 +49,19 @@ def layout(mesh: Mesh) -> Layout:
         }
         return Layout(axes, shape, lines)
     of_cells = {name: (("cell",), centers[:, k]) for k, name in enumerate(AXES[: centers.shape[1]])}
-    if centers.shape[1] == 3:
+    if centers.shape[1] == 3 and mesh.dimension < 3:
         of_cells["longitude"] = ("cell",), np.degrees(np.arctan2(centers[:, 1], centers[:, 0]))
         of_cells["latitude"] = ("cell",), np.degrees(np.arctan2(centers[:, 2], np.hypot(centers[:, 0], centers[:, 1])))
     return Layout(("cell",), (mesh.cells,), of_cells)
+
+
+def middle_layer(centers: Floats, thickness: float) -> NDArray[np.bool_]:
+    """Return which cells (cells,) of a body, with ``centers`` (cells, 3), a figure of its middle height z shows.
+
+    These are the cells within half a ``thickness`` of the middle, or else the layer nearest to it.
+    """
+    height = np.abs(centers[:, 2] - (centers[:, 2].min() + centers[:, 2].max()) / 2)
+    return np.asarray(height <= max(height.min() * (1 + 1e-9) + 1e-12, thickness / 2))
 
 
 def unit_vectors(vectors: ArrayLike) -> Floats:

@@ -10,7 +10,8 @@ from numpy.typing import NDArray
 from .arguments import check_count
 from .coordinates import unit_vectors
 from .mesh import Floats, Mesh
-from .triangulation import Table, edges_of_triangles, orient_along, sides_around
+from .simplices.arrays import Table, facets_of
+from .simplices.triangulation import orient_along, sides_around
 
 MAX_LEVEL = 9  # 2.6 million cells
 LLOYD_STEPS = 30  # iterations that move points towards the centroids of their cells
@@ -58,8 +59,8 @@ def icosphere(level: int) -> Mesh:
     4.0
     """
     check_count("level", level, 1, MAX_LEVEL)
-    points, triangles = _subdivided_icosahedron(level)
-    edges, of_corner = edges_of_triangles(triangles)
+    points, triangles = subdivided_icosahedron(level)
+    edges, of_corner = facets_of(triangles)
     for _ in range(LLOYD_STEPS):
         points = unit_vectors(_polygon_sums(points, triangles)[1])
     corners = _circumcenters(points, triangles)
@@ -89,7 +90,7 @@ def icosphere(level: int) -> Mesh:
     )
 
 
-def _subdivided_icosahedron(level: int) -> tuple[Floats, Table]:
+def subdivided_icosahedron(level: int) -> tuple[Floats, Table]:
     """Return points (n, 3) and counterclockwise triangles of an icosahedron whose edges are halved ``level`` times."""
     golden = (1 + np.sqrt(5)) / 2
     points = unit_vectors(
@@ -105,7 +106,7 @@ def _subdivided_icosahedron(level: int) -> tuple[Floats, Table]:
     ]
     triangles = np.array([t for t in found if t[0] == min(t) and np.linalg.det(points[list(t)]) > 0.1])
     for _ in range(level):
-        edges, of_corner = edges_of_triangles(triangles)
+        edges, of_corner = facets_of(triangles)
         middle = len(points) + of_corner  # number of the midpoint of the edge across from each corner
         points = np.concatenate([points, unit_vectors(points[edges].sum(axis=1))])
         a, b, c = triangles.T

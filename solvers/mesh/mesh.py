@@ -278,11 +278,11 @@ class Mesh:
         """Return the weights w (n, d) that :meth:`gradient` uses: ∇u_i = Σ w (u_j − u_i) over the entries of cell i.
 
         Returns the cells i (n,) in ascending order, the cells j (n,) and w, for meshes on the host only. On
-        triangulations w are the weights of a quadratic fit, on other meshes ``gradient_weights``.
+        triangulations, also of tetrahedra, w are the weights of a quadratic fit, on other meshes ``gradient_weights``.
         """
         from .calculus import quadratic_stencil
 
-        return quadratic_stencil(self) if self.manifold == "triangles" else self.gradient_weights
+        return quadratic_stencil(self) if self.manifold in ("triangles", "tetrahedra") else self.gradient_weights
 
     def gradient(self, u: npt.ArrayLike) -> Floats:
         """Return the gradient of a field by least squares over the neighbors of each cell.

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from .coordinates import layout
+from .coordinates import layout, middle_layer
 from .mesh import Floats, Mesh
 
 if TYPE_CHECKING:
@@ -95,7 +95,7 @@ def _draw_part(
     elif mesh.manifold == "triangles" and mesh.ambient_dimension == 2:
         from matplotlib.tri import Triangulation
 
-        from .triangulation import triangles_of
+        from .simplices.triangulation import triangles_of
 
         (across, up), (x, y) = "xy", mesh.centers.T
         drawn = ax.tripcolor(Triangulation(x, y, triangles_of(mesh)), values[k], **{"shading": "gouraud", **style})
@@ -106,7 +106,9 @@ def _draw_part(
         else:
             across, up = ("longitude", "latitude") if "latitude" in coordinates else ("x", "y")
             x, y = coordinates[across][1], coordinates[up][1]
-        drawn = ax.scatter(x, y, c=values[k], **{"s": 4e4 / mesh.cells, "marker": "s", "linewidths": 0, **style})
+        shown = middle_layer(mesh.centers, mesh.width) if mesh.dimension == 3 else np.ones(mesh.cells, dtype=bool)
+        x, y = x[shown], y[shown]
+        drawn = ax.scatter(x, y, c=values[k][shown], **{"s": 4e4 / len(x), "marker": "s", "linewidths": 0, **style})
     ax.set(xlabel=across, ylabel=up)
     use_one_scale(ax, x, y)
     ax.figure.colorbar(drawn, ax=ax)

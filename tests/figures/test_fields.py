@@ -25,7 +25,7 @@ from solvers.mesh.icosphere import icosphere
 from solvers.mesh.interval import interval
 from solvers.mesh.mesh import circle
 from solvers.mesh.product import box, torus
-from solvers.mesh.triangles import triangles
+from solvers.mesh.simplices.triangles import triangles
 from solvers.mesh.views import draw as draw_on_mesh
 from solvers.recording.record import record
 from solvers.timestepping.state import State

@@ -7,7 +7,7 @@ from solvers.mesh.icosphere import icosphere
 from solvers.mesh.interval import interval
 from solvers.mesh.mesh import circle, sphere
 from solvers.mesh.product import product
-from solvers.mesh.triangles import triangles
+from solvers.mesh.simplices.triangles import triangles
 from solvers.remap.deposit import deposit_points
 
 

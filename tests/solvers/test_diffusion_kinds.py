@@ -12,7 +12,7 @@ from solvers.mesh.icosphere import icosphere
 from solvers.mesh.interval import interval
 from solvers.mesh.mesh import circle, sphere
 from solvers.mesh.product import box
-from solvers.mesh.triangles import triangles
+from solvers.mesh.simplices.triangles import triangles
 from solvers.terms.diffusion import Diffusion, NonlinearDiffusion
 from solvers.terms.operators import TensorOperator
 

@@ -15,9 +15,10 @@ from solvers.mesh.icosphere import icosphere
 from solvers.mesh.interval import interval, line, polar
 from solvers.mesh.mesh import circle, sphere
 from solvers.mesh.product import box, product, torus
+from solvers.mesh.simplices.files import read_triangles
+from solvers.mesh.simplices.triangles import triangles
 from solvers.mesh.stack import stack
 from solvers.mesh.symmetric import axisymmetric, radial
-from solvers.mesh.triangles import read_triangles, triangles
 from solvers.terms.conservation_law import ConservationLaw
 from solvers.terms.diffusion import Diffusion
 from solvers.terms.laplacian import Laplacian

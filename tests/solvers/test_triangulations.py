@@ -7,7 +7,7 @@ from scipy.special import jn_zeros, jnp_zeros
 from support import exact
 
 from solvers import Advection, Diffusion, Equation, Laplacian, Value, disk, solve, triangles
-from solvers.mesh.triangulation import triangles_of
+from solvers.mesh.simplices.triangulation import triangles_of
 
 
 def square(n, shift):

@@ -3,12 +3,12 @@
 
 import numpy as np
 
-from solvers.mesh.icosphere import _subdivided_icosahedron, icosphere
+from solvers.mesh.icosphere import icosphere, subdivided_icosahedron
 from solvers.mesh.interval import interval
 from solvers.mesh.mesh import circle, sphere
 from solvers.mesh.product import box, product, torus
+from solvers.mesh.simplices.triangles import triangles
 from solvers.mesh.symmetric import axisymmetric, radial
-from solvers.mesh.triangles import triangles
 
 AXIS = np.array([0.36, 0.48, 0.8])
 RADIUS = 4.493409457909064  # the first r > 0 with tan r = r, at which sin r / r has the slope 0
@@ -49,7 +49,7 @@ def with_mode(mesh, mode, eigenvalue):
 
 
 def closed_surface(n):
-    return triangles(*_subdivided_icosahedron(level(n)))
+    return triangles(*subdivided_icosahedron(level(n)))
 
 
 MESHES = {

@@ -40,6 +40,8 @@ MESHES: dict[str, Callable[[], s.Mesh]] = {
     "axisymmetric": lambda: s.axisymmetric(8, 12),
     "radial": lambda: s.radial(3, 0.5, 2.0, 12),
     "triangles": lambda: s.triangles(POINTS, CORNERS),
+    "tetrahedra": lambda: s.tetrahedra(np.eye(4)[:, :3], [[0, 1, 2, 3]]),
+    "ball": lambda: s.ball(1.0, 2),
     "disk": lambda: s.disk(1.0, 3),
     "line": lambda: line(16, 5.0, 1.0),
     "polar": lambda: polar(48, 5),

@@ -4,18 +4,25 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from functools import partial
-from os import PathLike
-from pathlib import Path
 from typing import Any
 
 import numpy as np
 from numpy.typing import ArrayLike
 from scipy.spatial import Delaunay
 
-from .arguments import check_count, check_sides
-from .checks import check_number, check_unmasked
-from .mesh import Floats, Mesh
-from .triangulation import Table, boundary_of, check_overlap, edges_of_triangles, sides_around
+from ..arguments import check_count, check_sides
+from ..checks import check_number
+from ..mesh import Floats, Mesh
+from .arrays import (
+    Table,
+    boundary_of,
+    directions_and_lengths,
+    facets_of,
+    points_and_corners,
+    sums_at,
+    tagged_boundary,
+)
+from .triangulation import check_overlap, sides_around
 
 
 def triangles(points: ArrayLike, corners: ArrayLike, tags: Mapping[str, ArrayLike] | None = None) -> Mesh:
@@ -65,14 +72,10 @@ def triangles(points: ArrayLike, corners: ArrayLike, tags: Mapping[str, ArrayLik
     >>> (6 * mesh.volumes).round(6)  # a third of both triangles, or of one
     array([2., 1., 2., 1.])
     """
-    check_unmasked("points", points)
-    check_unmasked("corners", corners)
-    place, table = np.asarray(points, dtype=np.float64), np.asarray(corners)
-    _check(place, table)
-    table = table.astype(np.int64)
+    place, table = points_and_corners(points, corners, (2, 3), 3)
     space = place if place.shape[1] == 3 else np.column_stack([place, np.zeros(len(place))])
     table = _orient_counterclockwise(space, table) if place.shape[1] == 2 else table
-    edges, of_corner = edges_of_triangles(table)
+    edges, of_corner = facets_of(table)
     twice = np.cross(space[table[:, 1]] - space[table[:, 0]], space[table[:, 2]] - space[table[:, 0]])
     area = np.linalg.norm(twice, axis=1) / 2
     if not (area > 1e-14 * area.max()).all():
@@ -81,9 +84,9 @@ def triangles(points: ArrayLike, corners: ArrayLike, tags: Mapping[str, ArrayLik
     inner = _inner_faces(space, table, edges, of_corner, twice / (2 * area)[:, None])
     rim = _outer_faces(space, table, edges, of_corner, twice / (2 * area)[:, None])
     face_cells = np.concatenate([edges, rim["cells"]])
-    normals, areas = _unit(np.concatenate([inner["normals"], rim["normals"]]))
+    normals, areas = directions_and_lengths(np.concatenate([inner["normals"], rim["normals"]]))
     centers = np.concatenate([inner["centers"], rim["centers"]])
-    outward = _unit(_sums_at_points(table, twice, len(space)))[0]
+    outward = directions_and_lengths(_sums_at_points(table, twice, len(space)))[0]
     starts, sides = sides_around(face_cells, space, centers, outward)
     conductances = np.append(_cotangents(space, table, of_corner, len(edges)), np.zeros(len(rim["cells"])))
     d = place.shape[1]
@@ -101,7 +104,7 @@ def triangles(points: ArrayLike, corners: ArrayLike, tags: Mapping[str, ArrayLik
         cell_start=starts,
         cell_sides=sides,
         ring_cells=np.array([len(place)], dtype=np.int32),
-        boundary_faces=_tagged_boundary(rim["edges"], len(edges), len(place), tags or {}),
+        boundary_faces=tagged_boundary(rim["edges"], len(edges), tags or {}),
     )
 
 
@@ -151,98 +154,6 @@ def disk(radius: float, rings: int) -> Mesh:
     return triangles(radius * points, Delaunay(points).simplices)
 
 
-def read_triangles(path: str | PathLike[str]) -> Mesh:
-    """Return the mesh of the triangles in a file of Gmsh, VTK, STL or another format that meshio reads.
-
-    Named lines become tags of the boundary, see :func:`~solvers.triangles`. Lines inside the mesh are omitted, and so
-    are names without a line on the boundary and points without a triangle. The mesh is plane if all z are 0.
-
-    Parameters
-    ----------
-    path : str or path
-        The file.
-
-    Returns
-    -------
-    Mesh
-        Mesh with one cell around each point.
-
-    Raises
-    ------
-    ImportError
-        Without meshio.
-    FileNotFoundError
-        Without the file.
-    ValueError
-        For a file without triangles, and as :func:`~solvers.triangles`.
-
-    Examples
-    --------
-    >>> from pathlib import Path
-    >>> from solvers import read_triangles
-    >>> tetrahedron = ["OFF", "4 4 0", "0 0 0", "1 0 0", "0 1 0", "0 0 1", "3 0 2 1", "3 0 1 3", "3 0 3 2", "3 1 2 3"]
-    >>> _ = Path("tetrahedron.off").write_text(chr(10).join(tetrahedron))
-    >>> mesh = read_triangles("tetrahedron.off")
-    >>> round(float(mesh.volume), 6)  # three halves and √3/2
-    2.366025
-    """
-    try:
-        import meshio
-    except ImportError:
-        raise ImportError("reading a mesh file needs meshio: pip install meshio, or use triangles()") from None
-    if not Path(path).exists():
-        raise FileNotFoundError(f"{path}: expected an existing file")
-    file: Any = meshio.read(path)
-    if "triangle" not in file.cells_dict:
-        raise ValueError(f"{path}: expected triangles, it has {', '.join(file.cells_dict) or 'nothing'}")
-    points, corners = file.points, file.cells_dict["triangle"]
-    if points.shape[1] == 3 and not points[:, 2].any():
-        points = points[:, :2]
-    used, place = np.unique(corners, return_inverse=True)
-    renumbered = np.full(len(points), -1)
-    renumbered[used] = np.arange(len(used))
-    table = place.reshape(-1, 3)
-    edges, of_corner = edges_of_triangles(table)
-    rim, tags = edges[boundary_of(edges, of_corner)], {}
-    for name, ends in _named_lines(file).items():
-        lines = renumbered[ends]
-        on_boundary = _edge_rows(rim, lines, len(used)) >= 0
-        if on_boundary.any():
-            tags[name] = lines[on_boundary]
-    return triangles(points[used], table, tags)
-
-
-def _named_lines(file: Any) -> dict[str, Table]:
-    """Return the named lines of a file of meshio as pairs of points (n, 2): sets of cells, or groups of Gmsh 2.2."""
-    sets = {name: cells["line"] for name, cells in file.cell_sets_dict.items() if "line" in cells}
-    group = file.cell_data_dict.get("gmsh:physical", {}).get("line")
-    if group is not None:
-        sets |= {name: group == number for name, (number, dimension) in file.field_data.items() if dimension == 1}
-    return {name: file.cells_dict["line"][chosen] for name, chosen in sets.items() if not name.startswith("gmsh:")}
-
-
-def _check(points: Floats, corners: Table) -> None:
-    """Raise ValueError for points or corners of triangles that are invalid, TypeError unless corners are integers."""
-    if points.ndim != 2 or points.shape[1] not in (2, 3):
-        raise ValueError(f"points of shape {points.shape}: expected (n, 2) or (n, 3)")
-    if corners.ndim != 2 or corners.shape[1] != 3 or not len(corners):
-        raise ValueError(f"corners of shape {corners.shape}: expected (triangles, 3)")
-    _check_integers("corners", corners)
-    if not np.isfinite(points).all():
-        raise ValueError("points: expected finite numbers")
-    if corners.min() < 0 or corners.max() >= len(points):
-        raise ValueError(f"corners {corners.min()} to {corners.max()}: expected 0 to {len(points) - 1}")
-    unused = np.setdiff1d(np.arange(len(points)), corners)
-    if len(unused):
-        raise ValueError(f"point {unused[0]}: expected to be a corner of a triangle")
-
-
-def _check_integers(name: str, array: np.ndarray) -> None:
-    """Raise TypeError unless an array holds integers; ``name`` is its name in the message."""
-    if array.dtype.kind not in "iu":
-        raise TypeError(f"{name} of dtype {array.dtype}: expected integers")
-
-
 def _orient_counterclockwise(space: Floats, table: Table) -> Table:
     """Return triangles of the plane (triangles, 3) with their corners in counterclockwise order."""
     a, b, c = space[table].swapaxes(0, 1)
@@ -267,8 +178,8 @@ def _inner_faces(space: Floats, table: Table, edges: Table, of_corner: Table, up
         normal *= np.sign((normal * along).sum(axis=1))[:, None]
         length = np.linalg.norm(middle - half, axis=1)
         lengths += np.bincount(edge, length, count)
-        normals += _sums_at_indices(edge, normal, count)
-        moments += _sums_at_indices(edge, length[:, None] * (half + middle) / 2, count)
+        normals += sums_at(edge, normal, count)
+        moments += sums_at(edge, length[:, None] * (half + middle) / 2, count)
     return {"normals": normals, "centers": moments / lengths[:, None]}
 
 
@@ -298,47 +209,6 @@ def _outer_faces(space: Floats, table: Table, edges: Table, of_corner: Table, up
     }
 
 
-def _tagged_boundary(rim: Table, first: int, points: int, tags: Mapping[str, ArrayLike]) -> dict[str, Any]:
-    """Return the boundary faces of each tag: two consecutive faces per boundary edge, numbered from ``first``.
-
-    rim      (n, 2) points of the boundary edges
-    points   number of all points
-    tags     tag → pairs of points (edges, 2); edges without a tag get the tag "boundary"
-    Raises ValueError for pairs that are no boundary edges, TypeError unless they are integers.
-    """
-    found, free = {}, np.ones(len(rim), dtype=bool)
-    for tag, given in tags.items():
-        name, pairs = f"tags[{tag!r}]", np.asarray(given)
-        check_unmasked(name, given)
-        if pairs.ndim != 2 or pairs.shape[1] != 2 or not len(pairs):
-            raise ValueError(f"{name} of shape {pairs.shape}: expected (edges, 2)")
-        _check_integers(name, pairs)
-        at = _edge_rows(rim, pairs, points)
-        if at.min() < 0:
-            first = int(at.argmin())
-            raise ValueError(f"{name}[{first}] = {pairs[first].tolist()}: expected the points of a boundary edge")
-        free[at] = False
-        found[tag] = at
-    if free.any():
-        found["boundary"] = np.flatnonzero(free)
-    return {tag: (first + 2 * at[:, None] + np.arange(2)).reshape(-1).astype(np.int32) for tag, at in found.items()}
-
-
-def _edge_rows(rim: Table, pairs: Table, points: int) -> Table:
-    """Return the row (n,) of each pair of points (n, 2) in the boundary edges ``rim``, −1 for a pair that is no row.
-
-    The points of a pair may be in either order; those of a boundary edge increase. ``points`` is the number of all
-    points.
-    """
-    pair = np.sort(pairs.astype(np.int64), axis=1)
-    key, searched = rim[:, 0] * points + rim[:, 1], pair[:, 0] * points + pair[:, 1]
-    searched[(pair[:, 0] < 0) | (pair[:, 1] >= points)] = -1
-    order = np.argsort(key)
-    at = np.searchsorted(key[order], searched)
-    is_found = np.append(key[order], -2)[at] == searched
-    return np.where(is_found, np.append(order, -1)[at], -1)
-
-
 def _cotangents(space: Floats, table: Table, of_corner: Table, count: int) -> Floats:
     """Return ½ Σ cot of the angles opposite each edge (edges,), the conductances of linear finite elements.
 
@@ -356,15 +226,4 @@ def _cotangents(space: Floats, table: Table, of_corner: Table, count: int) -> Fl
 
 def _sums_at_points(table: Table, vectors: Floats, count: int) -> Floats:
     """Return the sums (count, 3) at each point of the vectors (triangles, 3) of the triangles with a corner there."""
-    return sum((_sums_at_indices(table[:, k], vectors, count) for k in range(3)), np.zeros((count, 3)))
-
-
-def _sums_at_indices(indices: Any, vectors: Floats, count: int) -> Floats:
-    """Return the sums (count, 3) of those vectors (n, 3) that have the same index, given the indices (n,)."""
-    return np.stack([np.bincount(indices, column, count) for column in vectors.T], axis=1)
-
-
-def _unit(vectors: Floats) -> tuple[Floats, Floats]:
-    """Return the directions (n, 3) and the lengths (n,) of vectors (n, 3)."""
-    length = np.linalg.norm(vectors, axis=1)
-    return vectors / length[:, None], length
+    return sum((sums_at(table[:, k], vectors, count) for k in range(3)), np.zeros((count, 3)))

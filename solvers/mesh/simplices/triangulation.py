@@ -1,4 +1,4 @@
-"""Edges of the triangles of a triangulation, sides of the cells around its points, and overlap of triangles."""
+"""Triangles of a mesh, sides of the cells around its points, and overlap of triangles."""
 
 from __future__ import annotations
 
@@ -6,24 +6,10 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy.spatial import KDTree
 
-from .mesh import Floats, Integers, Mesh
+from ..mesh import Floats, Integers, Mesh
+from .arrays import Table, sides_by_cell, sides_of
 
-Table = NDArray[np.int64]
 _INSET = 1e-6  # of the way from a boundary edge to the centroid of its triangle: far above rounding, far below a cell
-
-
-def edges_of_triangles(triangles: Table) -> tuple[Table, Table]:
-    """Return the points of each edge (edges, 2), the lower first, and the edge across from each corner (triangles, 3).
-
-    Raises ValueError where more than two triangles share an edge.
-    """
-    ends = np.stack([np.roll(triangles, -1, axis=1), np.roll(triangles, 1, axis=1)], axis=-1)
-    edges, of_corner, counts = np.unique(
-        np.sort(ends, axis=-1).reshape(-1, 2), axis=0, return_inverse=True, return_counts=True
-    )
-    if counts.max() > 2:
-        raise ValueError(f"triangles: {counts.max()} share the edge {edges[counts.argmax()]}: expected 2 at most")
-    return edges, of_corner.reshape(-1, 3)
 
 
 def triangles_of(mesh: Mesh) -> Table:
@@ -39,11 +25,6 @@ def triangles_of(mesh: Mesh) -> Table:
     return corners[(corners[:, :1] < corners[:, 1:]).all(axis=1)]  # once each; outer sides lead to the cell itself
 
 
-def boundary_of(edges: Table, of_corner: Table) -> Table:
-    """Return the indices of the boundary edges, which have one triangle, by arrays of :func:`edges_of_triangles`."""
-    return np.flatnonzero(np.bincount(of_corner.reshape(-1), minlength=len(edges)) == 1)
-
-
 def orient_along(one: Floats, other: Floats, along: Floats) -> Floats:
     """Return pairs of points (n, 2, d), each ordered along the direction ``along`` (n, d)."""
     forward = ((other - one) * along).sum(axis=1) >= 0
@@ -56,19 +37,14 @@ def sides_around(
 ) -> tuple[Integers, Integers]:
     """Return the sides of all cells, counterclockwise around each center: ``cell_start`` and ``cell_sides`` of `Mesh`.
 
-    A side is a face as seen from one of its cells. The order is that seen from ``outward`` (cells, 3). The first side
-    of a face with the same cell on both sides belongs to the cell.
+    The order is that seen from ``outward`` (cells, 3).
     """
-    owners = face_cells.reshape(-1)
-    sides = np.flatnonzero(~((np.arange(len(owners)) % 2 == 1) & (np.repeat(face_cells[:, 0] == face_cells[:, 1], 2))))
-    cells = owners[sides]
+    sides, cells = sides_of(face_cells)
     away = face_centers[sides >> 1] - centers[cells]
     axis = np.eye(3)[np.abs(outward).argmin(axis=1)]  # any direction not parallel to the normal
     east = np.cross(outward, axis)
     angle = np.arctan2((away * np.cross(outward, east)[cells]).sum(axis=1), (away * east[cells]).sum(axis=1))
-    order = np.lexsort((angle, cells))
-    starts = np.append(0, np.cumsum(np.bincount(cells, minlength=len(centers))))
-    return starts.astype(np.int32), sides[order].astype(np.int32)
+    return sides_by_cell(np.lexsort((angle, cells)), sides, cells, len(centers))
 
 
 def check_overlap(space: Floats, table: Table, of_corner: Table, is_plane: bool) -> None:
