@@ -11,8 +11,10 @@ token is stray.
 The bandwidth h of f is s. Many tokens on circle and sphere have h between s/2 and s, the angle at which f of uniform
 tokens is 8 times its noise, so that they have the clusters of their density.
 
-Sixteen or more tokens of equal masses have clusters only if they differ from independent uniform tokens. Where f of
-uniform tokens is too noisy to show this, the test is
+As densities, tokens have no cluster where the largest f is below twice the lowest f on the circle or sphere. Few tokens
+and tokens in more dimensions have none where the largest f is below twice that of uniform tokens.
+
+Sixteen or more tokens of equal masses have clusters only if they differ from independent uniform tokens. The test is
 
     U = Σ_{i≠j} m_i m_j e^{(⟨x_i, x_j⟩ − 1)/s²}
 
@@ -42,7 +44,6 @@ from solvers.transforms.pairwise import exponential_sums
 
 COVER_RADIUS = 0.25  # in scales: tokens this near a representative count at its position
 MIN_TESTED = 15.5  # (Σ m)²/Σ m², the number of tokens of equal masses: each of fewer tokens may be a cluster
-MIN_SURE = 25  # of uniform tokens: f over the part of one token, and (f over its noise)²: f does not double then
 MAX_DEVIATIONS = ((1.0, 6.0), (1 / 16, 10.0))  # of U, in standard deviations, with scales relative to s
 MIN_DEVIATION = -4.0  # U ≥ 0 is skewed to the right: smaller values occur for less than 1e-3 of uniform tokens
 SMOOTH = 8.0  # kernel density of uniform tokens over its noise, at the bandwidth on circle and sphere
@@ -58,11 +59,13 @@ class Cover(NamedTuple):
     """Representatives (k, d) of tokens, the kernel density f at each (k,), and the nearest one to each token (n,).
 
     ``uniform`` is the kernel density f of uniform tokens, and ``may_be_uniform`` whether the tokens may be such tokens.
+    ``lowest`` is the smallest f on the circle or sphere; for d > 3 it is ``uniform``.
     """
 
     points: Floats
     density: Floats
     uniform: float
+    lowest: float
     nearest: Labels
     may_be_uniform: bool
 
@@ -77,10 +80,11 @@ def find_clusters_of_tokens(
     scale        s, radians: tokens within s are joined. Good values: 1/√β, at most 0.25
     max_tokens   number of tokens of the graph for d > 3, evenly through the list; on circle and sphere all tokens count
 
-    There is no cluster where the kernel density f is below twice that of uniform tokens, except for groups of a
-    hundredth of the tokens: a few stray tokens between the clusters of many form no cluster, and their basin is −1. Few
-    tokens far apart are one cluster each. From MIN_TESTED tokens on, there is no cluster where the tokens may be
-    independent uniform ones. Raises ValueError for d < 2.
+    There is no cluster if the largest kernel density f is below twice the lowest: for d > 3, and for up to FEW_TOKENS
+    tokens, below twice that of uniform tokens. From MIN_TESTED tokens on, there is none if the tokens may be
+    independent uniform ones. Groups of less than a hundredth of the tokens, with f below twice that of uniform tokens,
+    are stray tokens between the clusters of many: their basin is −1. Few tokens far apart are one cluster each. Raises
+    ValueError for d < 2.
     """
     if points.shape[1] < 2:
         raise ValueError(f"points {points.shape}: expected directions in R^d with d of 2 or more")
@@ -93,7 +97,7 @@ def find_clusters_of_tokens(
         if points.shape[1] <= 3
         else _merge_by_leaders(directions, shares, scale, max_tokens)
     )
-    if cover.density.max() < CONTRAST * cover.uniform or cover.may_be_uniform:
+    if cover.density.max() < CONTRAST * cover.lowest or cover.may_be_uniform:
         return Clusters(np.empty(0), np.empty((0, points.shape[1])), np.full(len(points), -1))
     label = _basins(cover.points, cover.density + FLOOR * cover.uniform, scale)[cover.nearest]
     peaks, first, basin, count = np.unique(label, return_index=True, return_inverse=True, return_counts=True)
@@ -133,16 +137,13 @@ def _may_be_uniform(
 ) -> bool:
     """Return whether the pair sum U of tokens is usual for independent uniform tokens.
 
-    The test serves few tokens, whose kernel density f alone does not show this.
-
     shares     (n,) masses m of the tokens, of sum 1
     pair_sum   U = Σ_{i≠j} m_i m_j e^{sharp (⟨x_i, x_j⟩ − 1)}
     most       largest difference of U from its mean that is usual, in standard deviations
     """
     squares, mean = float((shares**2).sum()), _mean_kernel(dimension, sharp)
     mean_square = _mean_kernel(dimension, 2 * sharp)
-    is_sure = squares * MIN_SURE * mean_square < mean**2 and squares * MIN_SURE < mean
-    if squares * MIN_TESTED > 1 or is_sure:
+    if squares * MIN_TESTED > 1:
         return False
     variance = 2 * (squares**2 - float((shares**4).sum())) * (mean_square - mean**2)
     excess = pair_sum - (1.0 - squares) * mean
@@ -184,7 +185,8 @@ def _merge_by_cells(directions: Floats, masses: Floats, scale: float) -> Cover:
     sharp = bandwidth**-2
     total = float(cell_masses @ density) * mesh.volume * _mean_kernel(d, sharp)
     random = _may_be_uniform(masses, total - squares, d, sharp)
-    return Cover(means, np.maximum(density[occupied], 0.0), 1.0 / mesh.volume, nearest, random)
+    lowest = max(density.min(), 0.0)
+    return Cover(means, np.maximum(density[occupied], 0.0), 1.0 / mesh.volume, lowest, nearest, random)
 
 
 def _cells_of(mesh: Mesh, directions: Floats) -> Labels:
@@ -247,7 +249,8 @@ def _merge_by_leaders(directions: Floats, masses: Floats, scale: float, max_toke
     between_parts()
     leader_masses = np.bincount(nearest, masses, len(leaders)).astype(float)
     _, density, _ = exponential_sums(leaders * sharp, leaders, leader_masses, log_scale=np.full(len(leaders), sharp))
-    return Cover(leaders, density, _mean_kernel(directions.shape[1], sharp), nearest, random)
+    uniform = _mean_kernel(directions.shape[1], sharp)
+    return Cover(leaders, density, uniform, uniform, nearest, random)
 
 
 @lru_cache(maxsize=8)
