@@ -32,6 +32,7 @@ from meanfield.results.runs import CaseSource, load_case
 from meanfield.runtime.progress import has_bar
 from meanfield.sections.formula import formula_problem
 from meanfield.simulation import validate_setup
+from solvers.mesh.coordinates import unit_vectors
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
@@ -43,6 +44,7 @@ if TYPE_CHECKING:
 
 NUMBERS, SEEDS, INTERVALS = (100, 300, 1000), 8, 10
 MIN_SEEDS = 3  # for the variance without one seed
+SOME_POINTS = 1000  # at which the values of observables are checked
 
 
 @dataclass(frozen=True, eq=False, repr=False)
@@ -431,9 +433,16 @@ def _default_observables(case: Case) -> list[str]:
 
 
 def _check_observables(case: Case, observables: Sequence[str]) -> None:
-    """Raise CaseError for a formula that cannot be evaluated in the coordinates of a case, or without formulas."""
+    """Raise CaseError without formulas, and for a formula that fails, is not finite or is constant on the sphere."""
     if not observables:
         raise CaseError("observables = (): expected at least one formula, such as x")
+    somewhere = unit_vectors(np.random.default_rng(0).standard_normal((SOME_POINTS, case.domain.d)))
     for formula in observables:
-        if (expected := formula_problem(formula, case.domain.formula)) is not None:
+        expected = formula_problem(formula, case.domain.formula)
+        if expected is None:
+            with np.errstate(all="ignore"):
+                values = observable_values([formula], somewhere, case.domain.formula)
+            if not (np.isfinite(values).all() and np.ptp(values) > 0):
+                expected = "a formula that is finite at all points and not constant"
+        if expected is not None:
             raise CaseError(f"observables = {formula}: expected {expected}")

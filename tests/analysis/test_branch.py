@@ -133,7 +133,7 @@ def test_unknown_signs_are_stated():
 @pytest.mark.parametrize(
     ("arguments", "line"),
     [
-        (["noise_below", "--set", "attention.beta=0"], "attention.beta = 0: expected another number"),
+        (["noise_below", "--set", "attention.beta=0"], "attention.beta = 0: expected a nonzero number"),
         (["noise_below", "--set", "attention.value=[[-1.0, 0.0], [0.0, -1.0]]"], "degree 1: expected one that grows"),
         (["noise_below", "--set", "attention.normalization=sinkhorn"], 'expected "softmax" or "unnormalized"'),
         (

@@ -153,6 +153,8 @@ def test_several_processes_give_the_same_numbers(case):
         ({"order": 3}, "order = 3: expected 1 or 2"),
         ({"tolerance": -1}, "tolerance = -1: expected an angle"),
         ({"observables": ["q"]}, "observables = q: expected"),
+        ({"observables": ["x", "log(x)"]}, r"observables = log\(x\): expected a formula that is finite"),
+        ({"observables": ["2*x/x"]}, "observables = 2[*]x/x: expected a formula that is finite"),
         ({"observables": []}, "expected at least one formula"),
     ],
 )

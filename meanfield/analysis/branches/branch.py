@@ -187,7 +187,7 @@ def branch_of(case: Case, degree: int = 1, over: str = NOISE, negative: bool = F
     if normalization_of(attention.normalization).is_two_sided:
         raise refusal("attention.normalization", attention.normalization, '"softmax" or "unnormalized", for branches')
     if beta == 0:
-        raise CaseError("attention.beta = 0: expected another number, for branches of stationary densities")
+        raise CaseError("attention.beta = 0: expected a nonzero number, for branches of stationary densities")
     unit = case.stabilizers.scale**2 * case.rescaling
     try:
         branch = follow(_continuation_parameter(case, over, unit), degree, negative=negative)

@@ -43,7 +43,7 @@ def bistable_states(case: Case) -> BistableStates:
         raise refusal("attention.normalization", attention.normalization, _GRADIENT_FLOW)
     beta = case.beta_on_unit_sphere
     if beta == 0:
-        raise CaseError("attention.beta = 0: expected another number, for escapes")
+        raise CaseError("attention.beta = 0: expected a nonzero number, for escapes")
     equations = Equilibria(case.domain.d, beta, attention.normalization, attention.value_scale)
     critical = critical_noise_of(case)
     noise = case.noise_on_unit_sphere / case.rescaling  # per unit of time without rescaling
