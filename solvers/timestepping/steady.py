@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable
 from typing import Any
 
@@ -17,7 +18,9 @@ from .state import NonFinite
 
 MAX_UPDATES = 50  # of Newton's iteration
 MIN_LENGTH = 2.0**-20  # of an update over Newton's
-CONSERVED = 1e-9  # relative rate of change of a sum that counts as 0
+CONSERVED = 1e-9  # relative derivative of a sum that counts as 0
+CHANGED = 1e-6  # rate of change of a sum over that of its parts, which is no rounding
+ROUNDING = 1e-7  # error of a rate by rounding, 1e-13 of its parts, over CHANGED
 
 
 def solve_steady(equation: Equation, guess: npt.ArrayLike, *, t: float = 0.0, rtol: float = 1e-8) -> Floats:
@@ -32,8 +35,8 @@ def solve_steady(equation: Equation, guess: npt.ArrayLike, *, t: float = 0.0, rt
     equation : Equation
         Equation, which is not changed.
     guess : (cells,) or (fields, cells) array
-        First state. If the equation conserves the integral of a field, as diffusion between walls does, the steady
-        state has the integral of the guess.
+        First state. If the equation conserves the integral of a field, as diffusion between walls does, or of a sum
+        of multiples of fields, as reactions do, the steady state has the integral of the guess.
     t : float, optional
         Time at which the rate of change is taken.
     rtol : float, optional
@@ -92,7 +95,7 @@ def _newton(equation: Equation, t: float, values: Floats, rate: Floats) -> Calla
     from scipy.sparse.linalg import splu
 
     matrix: Any = equation.jacobian(t, values)
-    sums = _conserved(equation, matrix, rate)
+    sums = _conserved(equation, matrix, values, rate)
     system = bmat([[matrix, csr_matrix(sums.T)], [csr_matrix(sums), None]]) if len(sums) else matrix
     try:
         factors = splu(system.tocsc())
@@ -125,19 +128,26 @@ def _search(
     raise NonFinite("Newton's iteration does not converge: no state along an update is nearer to a steady one")
 
 
-def _conserved(equation: Equation, matrix: Any, rate: Floats) -> Floats:
-    """Return the rows w (k, n) of the fields whose integral w·u is the same at all times, with w·J = 0.
+def _conserved(equation: Equation, matrix: Any, values: Floats, rate: Floats) -> Floats:
+    """Return rows w (k, n) of the integrals w·u that are the same at all times, with w·J = 0 for J = ``matrix``.
 
-    Raises ValueError if such an integral has a rate of change.
+    They are integrals of single fields or of linear combinations of fields; without a mesh, sums of numbers. Raises
+    ValueError if such an integral has a rate of change. ``rate`` is that of u = ``values``.
     """
-    mesh = equation.mesh
-    if mesh is None:
-        return np.zeros((0, rate.size))
-    rows = np.kron(np.eye(rate.size // mesh.cells), mesh.volumes)
-    is_kept = np.abs(rows @ matrix).max(axis=1) <= CONSERVED * (rows @ np.abs(matrix)).max(axis=1)
-    changes, sizes = rows @ rate.ravel(), rows @ np.abs(rate.ravel())
-    lost = is_kept & (np.abs(changes) > 1e-6 * sizes)
+    volumes = np.ones(1) if equation.mesh is None else equation.mesh.volumes
+    rows = np.kron(np.eye(rate.size // volumes.size), volumes)
+    sizes = (rows @ np.abs(matrix)).max(axis=1)
+    sizes[sizes == 0] = 1.0
+    relative = (rows @ matrix) / sizes[:, None]
+    relative[np.abs(relative) <= CONSERVED] = 0.0
+    combinations, singular, _ = np.linalg.svd(relative, full_matrices=False)
+    factors = combinations.T[singular <= CONSERVED * math.sqrt(rate.size)] / sizes
+    largest = np.take_along_axis(factors, np.abs(factors).argmax(axis=1)[:, None], axis=1)
+    sums = factors / largest @ rows
+    sizes = np.abs(rate.ravel()) + ROUNDING * (np.abs(matrix) @ np.abs(values.ravel()))
+    changes = sums @ rate.ravel()
+    lost = np.abs(changes) > CHANGED * (np.abs(sums) @ sizes)
     if lost.any():
         change = float(changes[lost][0])
         raise ValueError(f"the integral of u changes at the rate {change:.3g} in all states: there is no steady state")
-    return np.asarray(rows[is_kept])
+    return np.asarray(sums)

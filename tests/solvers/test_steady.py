@@ -13,6 +13,7 @@ from solvers import (
     SteadyState,
     Value,
     circle,
+    from_text,
     interval,
     solve,
     solve_steady,
@@ -88,6 +89,24 @@ def test_the_integral_of_the_guess_is_kept():
     found = solve_steady(Equation(LINE, [DriftDiffusion(LINE, 0.5, V)]), np.full(40, 3.0))
     gibbs = np.exp(-V / 0.5)
     np.testing.assert_allclose(found, 3.0 * gibbs / LINE.integrate(gibbs), rtol=1e-8)
+
+
+@pytest.mark.parametrize("as_text", [True, False])
+def test_the_integral_of_a_sum_of_fields_is_kept(as_text):
+    """A pair a + a ⇌ b keeps a + 2b, whose mean is 2 here; 2a² = 3b at rest."""
+    if as_text:
+        equation = from_text("dt(a) = laplace(a) - 4*a**2 + 6*b; dt(b) = 0.5*laplace(b) + 2*a**2 - 3*b", LINE)
+    else:
+        pairs = np.array([[-2.0], [1.0]])
+        equation = Equation(LINE, [Diffusion(LINE, [1.0, 0.5]), lambda t, u: (2 * u[0] ** 2 - 3 * u[1]) * pairs])
+    found = solve_steady(equation, np.stack([2 + np.cos(np.pi * X), 0 * X]))
+    a = (np.sqrt(9 + 4 * 4 * 3 * 2) - 3) / 8  # a + 2b = 2 with b = 2a²/3
+    np.testing.assert_allclose(found, np.stack([a + 0 * X, 1 - a / 2 + 0 * X]), rtol=1e-8)
+
+
+def test_the_sum_of_a_markov_chain_is_kept():
+    chain = Equation(None, [lambda t, u: np.array([2 * u[1] - u[0], u[0] - 2 * u[1]])])
+    np.testing.assert_allclose(solve_steady(chain, [1.0, 2.0]), [2.0, 1.0], rtol=1e-10)
 
 
 def test_an_update_that_is_too_long_is_shortened():
