@@ -63,7 +63,10 @@ def axisymmetric(d: int, cells: int) -> Mesh:
     volumes, centers = _zones(edges, lambda theta: _sphere_area(d - 1) * np.sin(theta) ** (d - 2))
     if not (volumes > 0).all():
         raise ValueError(f"d = {d}: the areas of zones next to the poles are too small for a number")
-    return _mesh(f"axisymmetric S^{d - 1}", edges, areas, volumes, centers, areas[1:-1] / np.diff(centers), {})
+    links = (
+        areas[1:-1] * np.sin(edges[1:-1]) / -np.diff(np.cos(centers))
+    )  # exact for cos θ, of which smooth fields depend
+    return _mesh(f"axisymmetric S^{d - 1}", edges, areas, volumes, centers, links, {})
 
 
 def radial(d: int, a: float, b: float, cells: int, *, stretch: Stretch | None = None) -> Mesh:

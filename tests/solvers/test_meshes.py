@@ -275,6 +275,18 @@ def test_poisson_in_a_shell_with_other_conditions_on_either_side():
     assert np.log2(errors[0] / np.array(errors[1])) == pytest.approx([2, 2], abs=0.25), errors
 
 
+@pytest.mark.parametrize("d", [3, 8])
+def test_the_laplacian_of_zones_is_of_second_order_up_to_the_poles(d):
+    """Δ cos θ = −(d − 1) cos θ."""
+    errors = []
+    for cells in (25, 50):
+        mesh = axisymmetric(d, cells)
+        z = np.cos(mesh.centers[:, 0])
+        errors.append(np.abs(Laplacian(mesh).matrix @ z + (d - 1) * z).max())
+    assert errors[0] < 0.01
+    assert errors[0] / errors[1] > 3.5, errors
+
+
 def test_a_gas_of_constant_pressure_rests_in_a_ball():
     mesh, gas = radial(3, 0.0, 1.0, 20), Euler()
     per_volume = np.diff(mesh.face_areas) / mesh.volumes
