@@ -165,8 +165,8 @@ class Operators:
     def divergence(self) -> list[Any]:
         """Return the matrices (cells, cells) of the terms of div, one for each component of a vector field.
 
-        Fluxes are the means of both cells at each face, and 0 through the boundary. Constant vectors have the
-        divergence 0 in cells away from the boundary.
+        Fluxes are those of linear interpolation between both cells at each face, and 0 through the boundary. Constant
+        vectors have the divergence 0 in cells away from the boundary.
         """
         from scipy.sparse import coo_array
 
@@ -176,9 +176,17 @@ class Operators:
         one, two = first[inner], second[inner]
         rows, columns = np.concatenate([one, one, two, two]), np.concatenate([one, two, one, two])
         found = []
+        before, after = (
+            np.abs(
+                (mesh.shortest(mesh.face_centers[inner] - mesh.centers[cells]) * mesh.face_normals[inner]).sum(axis=1)
+            )
+            for cells in (one, two)
+        )
+        share = after / (before + after)  # of the first cell
         for component in mesh.face_normals.T:
-            half = 0.5 * component[inner] * mesh.face_areas[inner]
-            amounts = np.concatenate([half, half, -half, -half]) / mesh.volumes[rows]
+            area = component[inner] * mesh.face_areas[inner]
+            amounts = np.concatenate([share * area, (1 - share) * area, -share * area, (share - 1) * area])
+            amounts /= mesh.volumes[rows]
             found.append(coo_array((amounts, (rows, columns)), (mesh.cells, mesh.cells)).tocsr())
         return found
 

@@ -17,6 +17,7 @@ from solvers import (
     from_text,
     icosphere,
     interval,
+    radial,
     solve,
     solve_steady,
     sphere,
@@ -176,6 +177,13 @@ def test_first_derivatives_are_of_second_order_and_the_divergence_conserves(kind
         assert abs(found @ mesh.volumes) < 1e-12 * (abs(found) @ mesh.volumes)
     assert max(divergences) < 1e-13
     assert errors[0] / errors[1] > {"graded": 1.9, "sphere": 2.9}.get(kind, 3.4), errors
+
+
+@pytest.mark.parametrize("mesh", [radial(3, 0.0, 1.0, 20), interval(0.0, 1.0, 20, stretch=lambda s: s**2)])
+def test_the_divergence_of_a_linear_vector_is_exact(mesh):
+    """div x is the dimension, in all cells but the last one, which has a wall; also next to the center of a ball."""
+    d = 3 if "outer" in mesh.boundary_faces else 1
+    np.testing.assert_allclose(rate("dt(u) = div([x])", mesh, np.zeros(20))[:-1], d, rtol=1e-12)
 
 
 @pytest.mark.parametrize("surface", [sphere, icosphere])
