@@ -114,17 +114,26 @@ def is_linear(evaluator: Evaluator, tree: ast.expr, name: str, fields: Sequence[
     return bool(largest > 0 and abs(seen[0] - seen[1]).max() <= _ROUNDING * largest)
 
 
+def _has_second_derivative(tree: ast.expr, name: str) -> bool:
+    """Return whether an expression has second derivatives of a function of the field ``name``."""
+    return any(
+        isinstance(inner, ast.Name) and inner.id == name
+        for node in ast.walk(tree)
+        if is_call(node, "laplace") or (is_call(node, "div") and any(is_call(part, "grad") for part in ast.walk(node)))
+        for inner in ast.walk(node)
+    )
+
+
 class Rates:
     """Rates of change by expressions that are not linear, a term of an equation.
 
     is_separable   whether the rates of the first half of the fields depend on the second half alone, and conversely
-    is_stiff       whether they have second derivatives of functions of a field; False for separable rates
+    is_stiff       whether the rate of a field has second derivatives of a function of this field
     """
 
     def __init__(self, sums: Sums) -> None:
-        self.mesh, self._sums = sums.evaluator.mesh, sums
+        self._sums = sums
         self.is_autonomous, self.is_complex = sums.is_autonomous, sums.is_complex
-        trees = [part for parts in sums.parts for _, part in parts]
         half = len(sums.fields) // 2
         self.is_separable = len(sums.fields) == 2 * half and not any(
             isinstance(node, ast.Name) and node.id in own
@@ -132,8 +141,10 @@ class Rates:
             for _, part in parts
             for node in ast.walk(part)
         )
-        self.is_stiff = not self.is_separable and any(
-            is_call(node, each) for tree in trees for node in ast.walk(tree) for each in ("laplace", "div")
+        self.is_stiff = any(
+            _has_second_derivative(part, name)
+            for name, parts in zip(sums.fields, sums.parts, strict=True)
+            for _, part in parts
         )
 
     def prepare(self, time: float, values: Floats) -> float:
