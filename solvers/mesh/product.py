@@ -21,7 +21,7 @@ def box(
     cells: Sequence[int],
     extent: Sequence[float | tuple[float, float]],
     *,
-    stretch: Sequence[Stretch | None] | None = None,
+    stretch: Stretch | Sequence[Stretch | None] | None = None,
     periodic: bool | Sequence[bool] = False,
 ) -> Mesh:
     """Return the mesh of a box of 1 to 3 dimensions.
@@ -35,8 +35,9 @@ def box(
         Numbers of cells (nx, ny, nz) along each axis, at least 3 each.
     extent : sequence of float or of (float, float)
         For each axis: a length from 0, or the ends (low, high).
-    stretch : sequence of function or None, optional
-        For each axis: a map of [0, 1] onto itself as in :func:`~solvers.interval`, or None for equal cells.
+    stretch : function, or sequence of function or None, optional
+        For all axes or for each one: a map of [0, 1] onto itself as in :func:`~solvers.interval`, or None for equal
+        cells.
     periodic : bool or sequence of bool, optional
         Whether the box is periodic, for all axes or for each one.
 
@@ -70,8 +71,8 @@ def box(
             )
     check_product("cells", cells)
     axes = len(cells)
-    closed = [periodic] * axes if isinstance(periodic, bool) else list(periodic)
-    maps = [None] * axes if stretch is None else list(stretch)
+    closed = [bool(periodic)] * axes if np.ndim(periodic) == 0 else list(periodic)  # type: ignore[arg-type]
+    maps = list(stretch) if isinstance(stretch, Sequence) else [stretch] * axes
     for name, given in (("extent", extent), ("periodic", closed), ("stretch", maps)):
         if len(given) != axes or not 1 <= axes <= len(TAGS):
             raise ValueError(f"cells of {axes} axes and {name} of {len(given)}: expected the same number, 1 to 3")

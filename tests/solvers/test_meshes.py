@@ -275,6 +275,12 @@ def test_poisson_in_a_shell_with_other_conditions_on_either_side():
     assert np.log2(errors[0] / np.array(errors[1])) == pytest.approx([2, 2], abs=0.25), errors
 
 
+def test_one_map_and_one_flag_are_those_of_all_axes():
+    graded, periodic = box((4, 5), (1.0, 1.0), stretch=np.square), box((4, 5), (1.0, 1.0), periodic=np.True_)
+    assert (graded.volumes == box((4, 5), (1.0, 1.0), stretch=(np.square, np.square)).volumes).all()
+    assert periodic.periods == (1.0, 1.0)
+
+
 @pytest.mark.parametrize("d", [3, 8])
 def test_the_laplacian_of_zones_is_of_second_order_up_to_the_poles(d):
     """Δ cos θ = −(d − 1) cos θ."""
