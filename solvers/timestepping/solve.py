@@ -84,7 +84,8 @@ def solve(
         longer ones are found.
     events : callable, Threshold, SteadyState, or sequence of these, optional
         Functions g(t, u) of a read-only u. The run ends at the first time at which a g changes its sign, which is
-        located within the step; at the end of the step for a SteadyState.
+        located within the step; at the end of the step for a SteadyState. An attribute ``direction`` of g, 1 or −1,
+        selects the changes from − to + or from + to −.
     callbacks : callable, Observer, or sequence of these, optional
         Functions called with the :class:`~solvers.State` after each step, read-only. Observers are called at the times
         of their schedules, up to an event. The return value True ends the run.
@@ -106,7 +107,8 @@ def solve(
         If ``u0`` has another shape than the mesh, is not finite or masked, or is negative for a term of densities; if
         ``t_span`` or ``times`` do not increase; if ``t_span`` is shorter than 10⁵ floating-point spacings of its times;
         if a tolerance, ``cfl``, ``first_step`` or ``max_step`` is not finite and > 0; if both tolerances are below
-        rounding; if the method is unknown, or does not fit the terms or ``cfl``; if an event returns NaN.
+        rounding; if the method is unknown, or does not fit the terms or ``cfl``; if an event returns NaN, or has an
+        attribute ``terminal`` other than True.
     NonFinite
         If the state or a rate of change becomes NaN or infinite; the message gives the time.
     Exploding
@@ -257,6 +259,10 @@ class _EventDetector:
         self._events: list[Event] = [
             event.of(SemiDiscrete(equation)) if isinstance(event, SteadyState) else event for event in events
         ]
+        for number, event in enumerate(events):
+            if (terminal := getattr(event, "terminal", True)) != 1:
+                expected = "expected True, as events end a run; a callback is called in each step"
+                raise ValueError(f"events[{number}] with terminal = {terminal!r}: {expected}")
         self._make, self.time, self.message, self.number = make, math.nan, "", None
         self._before = replace(state, values=state.values.copy())
         self._signs = [_sign(number, event, state) for number, event in enumerate(self._events)]
@@ -266,7 +272,8 @@ class _EventDetector:
         found: list[tuple[float, int, State]] = []
         for k, event in enumerate(self._events):
             sign = _sign(k, event, state)
-            if self._signs[k] * sign < 0 or (sign == 0 and self._signs[k] != 0):
+            before, direction = self._signs[k], getattr(event, "direction", 0)
+            if before != 0 and sign * before <= 0 and before * direction <= 0:
                 at_event = replace(state, values=state.values.copy())  # of a steady state: the end of the step
                 if not isinstance(event, Steadiness):
                     at_event = locate(event, self._make(self._before.time), self._before, state)

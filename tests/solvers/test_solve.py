@@ -211,6 +211,21 @@ def test_events_end_a_run_where_they_happen(method):
     assert found.message.startswith("event half at t = 0.693")
 
 
+@pytest.mark.parametrize(("direction", "time"), [(0, np.pi / 2), (-1, np.pi / 2), (1, 3 * np.pi / 2)])
+def test_an_event_has_the_direction_of_scipy_s(direction, time):
+    """cos t falls through 0 at π/2 and rises through 0 at 3π/2."""
+
+    def zero(t, u):
+        return u[0]
+
+    zero.direction, zero.terminal = direction, True
+    swing = Equation(None, [lambda t, u: np.stack([u[1], -u[0]])])
+    assert solve(swing, [1.0, 0.0], (0.0, 6.0), events=zero, rtol=1e-6).t[-1] == pytest.approx(time, abs=1e-4)
+    zero.terminal = False
+    with pytest.raises(ValueError, match=r"^events\[0\] with terminal = False: expected True, as events end a run"):
+        solve(swing, [1.0, 0.0], (0.0, 6.0), events=zero)
+
+
 def test_an_event_ends_what_observers_keep():
     found = solve(FALL, [1.0], (0.0, 5.0), times=[0.0, 0.5, 4.0], events=Threshold(0.5))
     assert found.t == pytest.approx([0.0, 0.5, np.log(2)], abs=1e-4)
