@@ -119,8 +119,8 @@ class Symplectic:
             force = self._derivative(state, rate, 0, self._vector)
             if root_mean_square(force) == 0:
                 break
-            self._vector = self._derivative(state, rate, self._half, force)
-            square = root_mean_square(self._vector) / size
+            self._vector = self._derivative(state, rate, self._half, force) / size  # whose powers would overflow
+            square = root_mean_square(self._vector)
         return self._cfl * LIMIT / (MARGIN * math.sqrt(square)) if square > 0 else math.inf
 
     def _derivative(self, state: State, rate: Floats, first: int, vector: Floats) -> Floats:
