@@ -14,7 +14,6 @@ from ..backends.sizes import MAX_RING_SIDES as SIDES
 from ..mesh.mesh import Floats, Mesh
 from ..mesh.rings import face_starts, faces_between
 
-RING_RTOL = 1e-12  # relative difference between cells of a ring by rounding
 MIN_WEIGHT = 1e-9  # weights of a neighbor behind that are smaller count as 0
 
 
@@ -53,80 +52,8 @@ class RingGeometry:
 
 
 def is_of_rings(mesh: Mesh) -> bool:
-    """Return whether a mesh is a sphere of rings of equal cells, numbered as in `solvers.mesh.rings`."""
-    if mesh.is_by_formula and mesh.manifold == "sphere":
-        return True
-    counts = mesh.ring_cells.astype(np.int64)
-    if mesh.manifold != "sphere" or counts.sum() != mesh.cells or len(counts) < 2:
-        return False
-    ratio = np.maximum(counts[:-1], counts[1:]) / np.minimum(counts[:-1], counts[1:])
-    if not np.isin(ratio, (1, 2)).all() or face_starts(counts)[-1] != mesh.faces:
-        return False
-    if (np.append(1, counts[:-1] // counts[1:]) + np.append(counts[1:] // counts[:-1], 1)).max() > SIDES - 2:
-        return False  # a cell has two sides on either circle
-    mesh = mesh.on_host
-    start, groups = mesh.ring_start[:-1], face_starts(counts)[:-1]
-    return (
-        _has_standard_numbering(mesh.face_cells, counts, start, groups)
-        and _has_equal_groups(mesh.volumes, start)
-        and _has_equal_groups(mesh.face_areas, groups)
-        and _has_equal_groups(mesh.face_curvatures, groups)
-        and _has_rotated_groups(mesh.centers, start)
-        and _has_rotated_groups(mesh.face_centers, groups)
-        and _has_rotated_groups(mesh.face_normals, groups)
-    )
-
-
-def _has_standard_numbering(face_cells: np.ndarray, counts: np.ndarray, start: np.ndarray, groups: np.ndarray) -> bool:
-    """Return whether the faces join the cells in the standard numbering of `solvers.mesh.rings`.
-
-    face_cells   (faces, 2) first and second cell of each face
-    counts       (rings,) cells of each ring
-    start        (rings,) first cell of each ring
-    groups       (2 rings − 1,) first face within each ring, then between each two rings
-
-    The faces are checked ring by ring to save memory.
-    """
-    rings, between = len(counts), faces_between(counts)
-    for i, n in enumerate(counts):
-        k = np.arange(n)
-        if not np.array_equal(face_cells[groups[i] + k], start[i] + np.stack([k, (k + 1) % n], 1)):
-            return False
-    for i, m in enumerate(between):
-        k = np.arange(m)
-        expected = np.stack([start[i] + k * counts[i] // m, start[i + 1] + k * counts[i + 1] // m], 1)
-        if not np.array_equal(face_cells[groups[rings + i] + k], expected):
-            return False
-    return True
-
-
-def _has_equal_groups(values: Floats, start: np.ndarray) -> bool:
-    """Return whether the numbers of each group of consecutive ``values`` are equal to rounding.
-
-    ``start`` holds the first index of each group.
-    """
-    spread = np.maximum.reduceat(values, start) - np.minimum.reduceat(values, start)
-    return bool((spread <= _rounding(values) * max(values.max(), -values.min())).all())
-
-
-def _has_rotated_groups(vectors: Floats, start: np.ndarray) -> bool:
-    """Return whether the vectors of each group are rotations of its first one by equal angles about the z-axis.
-
-    ``start`` holds the first index of each group of consecutive vectors (n, 3).
-    """
-    first, last = start, np.append(start[1:], len(vectors))
-    for begin, end in zip(first, last, strict=True):
-        flat, angle = vectors[begin:end, 0] + 1j * vectors[begin:end, 1], 2 * np.pi / (end - begin)
-        expected = flat[0] * np.exp(1j * angle * np.arange(end - begin))
-        error = max(np.abs(flat - expected).max(), np.ptp(vectors[begin:end, 2]))
-        if not error <= _rounding(vectors):
-            return False
-    return True
-
-
-def _rounding(values: Floats) -> float:
-    """Return the relative tolerance of geometric checks in the number format of ``values``."""
-    return max(RING_RTOL, 8 * float(np.finfo(values.dtype).eps))
+    """Return whether a mesh is that of :func:`~solvers.sphere`: rings of equal cells by the formulas of `Rings`."""
+    return mesh.is_by_formula and mesh.manifold == "sphere"
 
 
 def ring_geometry(mesh: Mesh) -> RingGeometry:
