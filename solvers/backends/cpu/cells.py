@@ -53,7 +53,7 @@ def _raising_factor(largest):
     return RAISING_FACTOR if largest < TINY_COMPONENT else 1.0
 
 
-@compiled(fastmath={"contract"}, relative_speed=8)
+@compiled(fastmath={"contract"})
 def scale_softmax(worker, workers, normalizer, numerator, reach):
     """Divide the numerator N (n, d) of a softmax average by max(Z, |N|/reach), in place, with the normalizer Z (n,).
 
@@ -61,24 +61,6 @@ def scale_softmax(worker, workers, normalizer, numerator, reach):
     """
     first, last = share(worker, workers, len(normalizer))
     d, least = numerator.shape[1], 1.0 / reach
-    if d == 2:  # by vector instructions
-        for i in range(first, last):
-            k = index(i)
-            x, y = numerator[k, 0], numerator[k, 1]
-            up = _raising_factor(max(abs(x), abs(y)))
-            bound = max(normalizer[k], np.sqrt((x * up) ** 2 + (y * up) ** 2) / up * least)
-            bound = bound if bound > 0.0 else 1.0
-            numerator[k, 0], numerator[k, 1] = x / bound, y / bound
-        return
-    if d == 3:
-        for i in range(first, last):
-            k = index(i)
-            x, y, z = numerator[k, 0], numerator[k, 1], numerator[k, 2]
-            up = _raising_factor(max(abs(x), abs(y), abs(z)))
-            bound = max(normalizer[k], np.sqrt((x * up) ** 2 + (y * up) ** 2 + (z * up) ** 2) / up * least)
-            bound = bound if bound > 0.0 else 1.0
-            numerator[k, 0], numerator[k, 1], numerator[k, 2] = x / bound, y / bound, z / bound
-        return
     for i in range(first, last):
         largest, square = 0.0, 0.0
         for c in range(d):
@@ -97,13 +79,6 @@ def apply_matrix(worker, workers, matrix, vectors):
     """Compute vectors[i] = matrix vectors[i] in place, for vectors (n, d)."""
     first, last = share(worker, workers, len(vectors))
     d = vectors.shape[1]
-    if d == 3:  # by vector instructions
-        for i in range(first, last):
-            k = index(i)
-            x, y, z = vectors[k, 0], vectors[k, 1], vectors[k, 2]
-            for a in range(3):
-                vectors[k, a] = matrix[a, 0] * x + matrix[a, 1] * y + matrix[a, 2] * z
-        return
     image = np.empty(d)
     for i in range(first, last):
         for a in range(d):
