@@ -12,48 +12,79 @@ from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
-    from .analysis.convergence import ConvergenceStudy, convergence_study
-    from .io.run_file import Column, FileError, Run, RunFile, read
-    from .mesh.boundaries import Flux, Outflow, Periodic, Robin, Value, Wall
-    from .mesh.icosphere import icosphere
-    from .mesh.interval import interval
-    from .mesh.mesh import Mesh, circle, sphere
-    from .mesh.product import box, product, torus
-    from .mesh.simplices.files import read_tetrahedra, read_triangles
-    from .mesh.simplices.tetrahedra import ball, tetrahedra
-    from .mesh.simplices.triangles import disk, triangles
-    from .mesh.stack import stack
-    from .mesh.symmetric import axisymmetric, radial
-    from .recording.record import record, restart
-    from .remap.deposit import deposit_points
-    from .remap.push_forward import PushForward, push_forward
-    from .terms.advection import Advection
-    from .terms.conservation_law import ConservationLaw
-    from .terms.diffusion import Diffusion, NonlinearDiffusion
-    from .terms.drift.scharfetter_gummel import DriftDiffusion
-    from .terms.face_fluxes import FaceFluxes, StreamFunction
-    from .terms.laplacian import Laplacian
-    from .terms.laws.euler import Euler
-    from .terms.laws.shallow_water import ShallowWater
-    from .terms.source import Source
-    from .terms.term import StiffTerm, Term
-    from .text.equation import from_text
-    from .timestepping.equation import Equation, limit_positivity
-    from .timestepping.events import SteadyState, Threshold
-    from .timestepping.integrate import Integrator
-    from .timestepping.methods import METHODS
-    from .timestepping.noise import Noise
-    from .timestepping.observers import Observer
-    from .timestepping.schedules import Every, Listed, Logarithmic
-    from .timestepping.solution import Solution
-    from .timestepping.solve import solve
-    from .timestepping.state import Exploding, NonFinite, State
-    from .timestepping.steady import solve_steady
-    from .transforms.harmonics import harmonic_transform
-    from .transforms.harmonics_points import PointHarmonics
-    from .transforms.interaction import Convolution, DenseKernel, Zonal
-    from .transforms.pairwise import exponential_sums
-    from .transforms.zonal import zonal_operator
+    from .analysis.convergence import ConvergenceStudy as ConvergenceStudy
+    from .analysis.convergence import convergence_study as convergence_study
+    from .io.run_file import Column as Column
+    from .io.run_file import FileError as FileError
+    from .io.run_file import Run as Run
+    from .io.run_file import RunFile as RunFile
+    from .io.run_file import read as read
+    from .mesh.boundaries import Flux as Flux
+    from .mesh.boundaries import Outflow as Outflow
+    from .mesh.boundaries import Periodic as Periodic
+    from .mesh.boundaries import Robin as Robin
+    from .mesh.boundaries import Value as Value
+    from .mesh.boundaries import Wall as Wall
+    from .mesh.icosphere import icosphere as icosphere
+    from .mesh.interval import interval as interval
+    from .mesh.mesh import Mesh as Mesh
+    from .mesh.mesh import circle as circle
+    from .mesh.mesh import sphere as sphere
+    from .mesh.product import box as box
+    from .mesh.product import product as product
+    from .mesh.product import torus as torus
+    from .mesh.simplices.files import read_tetrahedra as read_tetrahedra
+    from .mesh.simplices.files import read_triangles as read_triangles
+    from .mesh.simplices.tetrahedra import ball as ball
+    from .mesh.simplices.tetrahedra import tetrahedra as tetrahedra
+    from .mesh.simplices.triangles import disk as disk
+    from .mesh.simplices.triangles import triangles as triangles
+    from .mesh.stack import stack as stack
+    from .mesh.symmetric import axisymmetric as axisymmetric
+    from .mesh.symmetric import radial as radial
+    from .recording.record import record as record
+    from .recording.record import restart as restart
+    from .remap.deposit import deposit_points as deposit_points
+    from .remap.push_forward import PushForward as PushForward
+    from .remap.push_forward import push_forward as push_forward
+    from .terms.advection import Advection as Advection
+    from .terms.conservation_law import ConservationLaw as ConservationLaw
+    from .terms.diffusion import Diffusion as Diffusion
+    from .terms.diffusion import NonlinearDiffusion as NonlinearDiffusion
+    from .terms.drift.scharfetter_gummel import DriftDiffusion as DriftDiffusion
+    from .terms.face_fluxes import FaceFluxes as FaceFluxes
+    from .terms.face_fluxes import StreamFunction as StreamFunction
+    from .terms.laplacian import Laplacian as Laplacian
+    from .terms.laws.euler import Euler as Euler
+    from .terms.laws.shallow_water import ShallowWater as ShallowWater
+    from .terms.source import Source as Source
+    from .terms.term import StiffTerm as StiffTerm
+    from .terms.term import Term as Term
+    from .text.equation import from_text as from_text
+    from .timestepping.equation import Equation as Equation
+    from .timestepping.equation import limit_positivity as limit_positivity
+    from .timestepping.events import SteadyState as SteadyState
+    from .timestepping.events import Threshold as Threshold
+    from .timestepping.integrate import Integrator as Integrator
+    from .timestepping.methods import METHODS as METHODS
+    from .timestepping.noise import Noise as Noise
+    from .timestepping.observers import Observer as Observer
+    from .timestepping.schedules import Every as Every
+    from .timestepping.schedules import Listed as Listed
+    from .timestepping.schedules import Logarithmic as Logarithmic
+    from .timestepping.solution import Solution as Solution
+    from .timestepping.solve import solve as solve
+    from .timestepping.state import Exploding as Exploding
+    from .timestepping.state import NonFinite as NonFinite
+    from .timestepping.state import State as State
+    from .timestepping.steady import solve_steady as solve_steady
+    from .transforms.harmonics import harmonic_transform as harmonic_transform
+    from .transforms.harmonics_points import PointHarmonics as PointHarmonics
+    from .transforms.interaction import Convolution as Convolution
+    from .transforms.interaction import DenseKernel as DenseKernel
+    from .transforms.interaction import Zonal as Zonal
+    from .transforms.pairwise import exponential_sums as exponential_sums
+    from .transforms.zonal import zonal_operator as zonal_operator
 
 _HOME = {
     ".analysis.convergence": ("ConvergenceStudy", "convergence_study"),
@@ -107,81 +138,7 @@ _INTERNAL = {
 }  # public names once
 _MODULES = {name: module for module, names in _HOME.items() for name in names}
 
-__all__ = [
-    "METHODS",
-    "Advection",
-    "Column",
-    "ConservationLaw",
-    "ConvergenceStudy",
-    "Convolution",
-    "DenseKernel",
-    "Diffusion",
-    "DriftDiffusion",
-    "Equation",
-    "Euler",
-    "Every",
-    "Exploding",
-    "FaceFluxes",
-    "FileError",
-    "Flux",
-    "Integrator",
-    "Laplacian",
-    "Listed",
-    "Logarithmic",
-    "Mesh",
-    "Noise",
-    "NonFinite",
-    "NonlinearDiffusion",
-    "Observer",
-    "Outflow",
-    "Periodic",
-    "PointHarmonics",
-    "PushForward",
-    "Robin",
-    "Run",
-    "RunFile",
-    "ShallowWater",
-    "Solution",
-    "Source",
-    "State",
-    "SteadyState",
-    "StiffTerm",
-    "StreamFunction",
-    "Term",
-    "Threshold",
-    "Value",
-    "Wall",
-    "Zonal",
-    "axisymmetric",
-    "ball",
-    "box",
-    "circle",
-    "convergence_study",
-    "deposit_points",
-    "disk",
-    "exponential_sums",
-    "from_text",
-    "harmonic_transform",
-    "icosphere",
-    "interval",
-    "limit_positivity",
-    "product",
-    "push_forward",
-    "radial",
-    "read",
-    "read_tetrahedra",
-    "read_triangles",
-    "record",
-    "restart",
-    "solve",
-    "solve_steady",
-    "sphere",
-    "stack",
-    "tetrahedra",
-    "torus",
-    "triangles",
-    "zonal_operator",
-]
+__all__ = sorted(_MODULES)
 
 
 def __getattr__(name: str) -> Any:
