@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping, Sequence
+from functools import cache
 from typing import Any
 
 import numpy as np
@@ -11,6 +12,7 @@ from ...backends import backend_for
 from ...mesh.mesh import Floats
 from ..control import Proposal, StepController
 from ..systems import Indices, Mask, take_rows
+from . import coefficients
 
 TARGET_SPACINGS = 16  # floating-point spacings of time within which a target is reached
 MIN_SPACINGS = 10  # minimum step in floating-point spacings of time
@@ -241,23 +243,32 @@ def _linear_combination(weights: Floats, rates: Floats) -> Floats:
     return total
 
 
+@cache
 def tableau() -> tuple[Floats, Floats, Floats, Floats]:
-    """Return SciPy's coefficients of the method of order 8 with 12 stages.
+    """Return the coefficients of the method of order 8 with 12 stages.
 
     The coefficients are the stages (12, 12), the weights (12,) of the step, the weights (2, 12) of the two error
     estimates, and the nodes (12,).
     """
-    from scipy.integrate import DOP853
+    weights, *errors = _rows((coefficients.WEIGHTS, coefficients.ERROR_5, coefficients.ERROR_3), 12)
+    return _rows(coefficients.STAGES, 12), weights, np.stack(errors), np.array(coefficients.NODES)
 
-    return DOP853.A, DOP853.B, np.stack([DOP853.E5, DOP853.E3])[:, :-1], DOP853.C  # the end of the step has no weight
 
-
+@cache
 def dense_tableau() -> tuple[Floats, Floats, Floats]:
-    """Return SciPy's coefficients of the interpolation within a step, with four stages beyond the twelve of the step.
+    """Return the coefficients of the interpolation within a step, with four stages beyond the twelve of the step.
 
     The coefficients are the stages (4, 16), whose first is the end of the step, the nodes (4,), and the coefficients
     (4, 16) of the last four of the seven terms of the polynomial.
     """
-    from scipy.integrate import DOP853
+    stages = _rows((coefficients.WEIGHTS, *coefficients.INTERPOLATION_STAGES), 16)
+    nodes = np.array([1.0, *coefficients.INTERPOLATION_NODES])
+    return stages, nodes, _rows(coefficients.INTERPOLATION, 16)
 
-    return np.vstack([np.pad(DOP853.B, (0, 4)), DOP853.A_EXTRA]), np.append(1.0, DOP853.C_EXTRA), DOP853.D
+
+def _rows(sparse: Sequence[Mapping[int, float]], columns: int) -> Floats:
+    """Return a matrix (rows, columns) of which each row is given by its nonzero numbers {column: number}."""
+    full = np.zeros((len(sparse), columns))
+    for row, numbers in zip(full, sparse, strict=True):
+        row[list(numbers)] = list(numbers.values())
+    return full
