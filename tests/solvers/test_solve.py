@@ -1,7 +1,6 @@
 """Orders of the methods of `solve`, exact solutions at the default tolerance, events, dense output, refused input."""
 
 import pydoc
-from dataclasses import replace
 
 import numpy as np
 import pytest
@@ -12,7 +11,6 @@ import solvers
 from solvers import Advection, Diffusion, Equation, Every, Observer, SteadyState, Threshold, circle, solve
 from solvers.timestepping.methods import METHODS, integrator_of
 from solvers.timestepping.runge_kutta.error_controlled import ErrorControlled
-from solvers.timestepping.runge_kutta.tableaux import TABLEAUX, Tableau, _trees
 from solvers.timestepping.state import State
 
 ORDERS = {"ssp3": 3, "dopri5": 5, "ars2": 2, "ark3": 3, "ark4": 4, "implicit": 4, "rkl2": 2, "exponential": 2}
@@ -88,23 +86,6 @@ def test_the_eighth_order_is_as_good_as_it_is_asked_to_be():
     equation = Equation(None, [lambda t, u: u * u * np.cos(t) - u])
     found = solve(equation, [0.5], (0.0, 1.0), method="dop853", rtol=1e-9)
     assert abs(found.u[-1, 0] - bernoulli(1.0)) < 1e-8
-
-
-@pytest.mark.parametrize("name", TABLEAUX)
-def test_tableaux_check_themselves(name):
-    table = TABLEAUX[name]()
-    wrong = table.stages.copy()
-    wrong[-1, 0] += 1e-6
-    with pytest.raises(ValueError, match="condition of tree"):
-        replace(table, stages=wrong)
-    if table.implicit is not None:
-        np.testing.assert_allclose(table.implicit.sum(axis=1), table.nodes, atol=1e-14)
-
-
-def test_there_are_as_many_trees_as_there_should_be():
-    assert [len(_trees(size)) for size in range(1, 8)] == [1, 1, 2, 4, 9, 20, 48]  # Cayley 1857
-    with pytest.raises(ValueError, match="tableau of order 2"):
-        Tableau(np.zeros((1, 1)), np.ones(1), np.ones(1), 2, 1)
 
 
 @pytest.mark.parametrize("method", ["auto", "ars2", "ark3", "ark4", "implicit", "exponential", "rkl2", "ssprk3"])

@@ -1,26 +1,16 @@
-"""Butcher tableaux of explicit and additive Runge–Kutta methods with checked order conditions.
+"""Butcher tableaux of explicit and additive Runge–Kutta methods.
 
-    Yᵢ = u + dt Σⱼ (a^E_ij E(Yⱼ) + a^I_ij I(Yⱼ)) ,   u ← u + dt Σ (b^E_i E(Yᵢ) + b^I_i I(Yᵢ)) ,   ∂ₜu = E + I
-
-A rooted tree t whose nodes are colored E or I has Φ(t) = 1/γ(t) up to the order (Butcher 1963; Araújo, Murua and
-Sanz-Serna, SIAM J. Numer. Anal. 34 (1997) for several colors).
+Yᵢ = u + dt Σⱼ (a^E_ij E(Yⱼ) + a^I_ij I(Yⱼ)) ,   u ← u + dt Σ (b^E_i E(Yᵢ) + b^I_i I(Yᵢ)) ,   ∂ₜu = E + I
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterator
 from dataclasses import dataclass
-from fractions import Fraction
 from functools import cache
-from itertools import combinations_with_replacement, product
 
 import numpy as np
 
 from ...mesh.mesh import Floats
-
-Tree = tuple["Tree", ...]  # the children, each a tree
-MAX_CHECKED = 5  # largest checked order: the number of trees doubles with each order, times the colorings
-ROUNDING = 1e-13  # of coefficients given as rational numbers of 13 digits
 
 
 @dataclass(frozen=True, eq=False)
@@ -34,7 +24,6 @@ class Tableau:
     embedded   (s,) b̂: the difference of both results is the error of a step, of order ``embedded_order`` + 1
     implicit   (s, s) a^I, lower with a constant diagonal, 0 in the first row allowed; None for an explicit method.
                The last row is b^I: the method is stiffly accurate
-    Raises ValueError if an order condition does not hold to rounding.
     """
 
     stages: Floats
@@ -44,80 +33,10 @@ class Tableau:
     embedded_order: int
     implicit: Floats | None = None
 
-    def __post_init__(self) -> None:
-        colors = [(self.stages, self.weights)]
-        if self.implicit is not None:
-            colors.append((self.implicit, self.implicit[-1]))
-        _check([(a, b) for a, b in colors], self.order)
-        _check([(a, self.embedded) for a, _ in colors], self.embedded_order)
-
     @property
     def nodes(self) -> Floats:
         """Return the nodes c_i = Σⱼ a_ij (s,): the times of the stages, as fractions of the step."""
         return np.asarray(self.stages.sum(axis=1))
-
-
-def _check(colors: list[tuple[Floats, Floats]], order: int) -> None:
-    """Raise ValueError unless the order conditions Φ(t) = 1/γ(t) hold for all colored rooted trees t up to the order.
-
-    colors   (stages, weights) of the method for each kind of terms: explicit, and implicit if there are two
-
-    At most order 5 is checked, or 4 for two colors.
-    """
-    for size in range(1, min(order, MAX_CHECKED if len(colors) == 1 else 4) + 1):
-        for tree in _trees(size):
-            for found in _elementary_weights(colors, tree):
-                if abs(found - 1 / _density(tree)) > ROUNDING * size**3:
-                    raise ValueError(f"tableau of order {order}: the condition of tree {tree} gives {found:.15g}")
-
-
-@cache
-def _trees(size: int) -> tuple[Tree, ...]:
-    """Return all rooted trees with ``size`` nodes; a tree is the tuple of its root's subtrees."""
-    return tuple({tuple(sorted(children)) for children in _forests(size - 1)})
-
-
-def _forests(size: int, largest: int | None = None) -> Iterator[Tree]:
-    """Yield all multisets of rooted trees with ``size`` nodes in total, of at most ``largest`` nodes in each tree."""
-    if size == 0:
-        yield ()
-        return
-    for first in range(min(size, largest or size), 0, -1):
-        for count in range(1, size // first + 1):
-            for same in combinations_with_replacement(_trees(first), count):
-                for rest in _forests(size - first * count, first - 1) if first > 1 or size == count else ():
-                    yield (*same, *rest)
-
-
-def _size(tree: Tree) -> int:
-    """Return the number of nodes of a rooted tree."""
-    return 1 + sum(map(_size, tree))
-
-
-def _density(tree: Tree) -> Fraction:
-    """Return the density γ(t) of a rooted tree t: the product of the sizes of all its subtrees, itself included."""
-    found = Fraction(_size(tree))
-    for child in tree:
-        found *= _density(child)
-    return found
-
-
-def _elementary_weights(colors: list[tuple[Floats, Floats]], tree: Tree) -> list[float]:
-    """Return the elementary weights Φ(t) of a method for all colorings of the nodes of a rooted tree t.
-
-    A color is explicit or implicit; ``colors`` holds the (stages, weights) of each.
-    """
-    return [float(weights @ stage) for _, weights in colors for stage in _stages(colors, tree)]
-
-
-def _stages(colors: list[tuple[Floats, Floats]], tree: Tree) -> list[Floats]:
-    """Return the vectors ψ (s,) of a rooted tree, one for each coloring of the nodes below the root.
-
-    ψ_i is the product over the root's subtrees of Σⱼ a_ij ψⱼ(subtree), with the stages a of the color of its root.
-    """
-    each = [[a @ stage for a, _ in colors for stage in _stages(colors, child)] for child in tree]
-    one = np.ones(len(colors[0][1]))
-    return [np.prod([one, *chosen], axis=0) for chosen in product(*each)]
 
 
 def _lower(rows: list[list[float]]) -> Floats:
