@@ -166,15 +166,6 @@ class Advection:
             "_sent": None, "_fields": [], "_seen": False,
         }  # fmt: skip
 
-    def _make_work_arrays(self) -> None:
-        """Allocate the arrays for fluxes and outflow rates."""
-        mesh, backend, number = self.mesh, self.mesh.backend, self.mesh.volumes.dtype
-        self._sent = backend.zeros(2 * mesh.faces if self._rings is None else (2, mesh.faces), number)
-        by_cell = mesh.dimension == 1 and self._faces is None
-        if self._rings is None:
-            self._flow = backend.work_array(mesh.cells if by_cell else 2 * mesh.faces, number)
-        self._outflow = backend.zeros(mesh.cells, number)  # holds the smoothness indicators before the rates of outflow
-
     def prepare(self, time: float, values: Floats) -> Step:
         """Compute the fluxes of u = ``values`` out of each cell through its faces; return the largest stable step."""
         mesh = self.mesh
@@ -262,9 +253,10 @@ class Advection:
 
         ``field`` = (k, n) means field k of n, for the boundary data; (0, 0) is the only field.
         """
+        mesh, backend, number = self.mesh, self.mesh.backend, self.mesh.volumes.dtype
         if self._sent is None:
-            self._make_work_arrays()
-        mesh, backend = self.mesh, self.mesh.backend
+            self._sent = backend.zeros(2 * mesh.faces if self._rings is None else (2, mesh.faces), number)
+            self._outflow = backend.zeros(mesh.cells, number)  # smoothness indicators, then rates of outflow
         self._occupied = occupied = summary_of(mesh, values).occupied
         if self._faces is not None:
             fastest = self._outgoing_flux_through_faces(self._faces, values, velocity, time, field)
@@ -299,7 +291,7 @@ class Advection:
         u. Boundary parts add their largest rates to the result, an upper bound.
         """
         mesh, backend = self.mesh, self.mesh.backend
-        flux, at_side = self._flow(), backend.empty(2 * mesh.faces, values.dtype)
+        flux, at_side = (backend.empty(2 * mesh.faces, values.dtype) for _ in range(2))
         self._at_faces = flux, at_side
         if self._through_faces is not None:
             flux[0::2], flux[1::2] = velocity, -velocity
@@ -413,7 +405,7 @@ class Advection:
         """Store in ``_sent`` (2 faces,) the flux of "donor_cell_blend" of each cell of a curve through each side."""
         mesh, backend = self.mesh, self.mesh.backend
         neighborhood = (mesh.cell_start, mesh.cell_sides, mesh.side_cells)
-        flow, smooth = self._flow(), self._outflow
+        flow, smooth = backend.empty(mesh.cells, density.dtype), self._outflow
         backend.launch(
             backend.reconstruct_on_curve, mesh.cells, mesh.centers, mesh.volumes, *neighborhood, density, velocity,
             *self.low_high, occupied, flow, smooth,
@@ -427,7 +419,7 @@ class Advection:
         mesh, backend = self.mesh, self.mesh.backend
         neighborhood = (mesh.cell_start, mesh.cell_sides, mesh.side_cells)
         work = len(mesh.cell_sides)
-        flow, smooth = self._flow(), self._outflow
+        flow, smooth = backend.empty(2 * mesh.faces, density.dtype), self._outflow
         backend.launch(
             backend.reconstruct_on_surface, work, mesh.centers, mesh.face_centers, mesh.face_normals, mesh.face_areas,
             mesh.face_curvatures, *neighborhood, density, velocity, *self.low_high, occupied, flow, smooth,
@@ -475,5 +467,5 @@ def _check_unresolved(mesh: Mesh, limiter: str, nonnegative: bool, resolved: tup
         )
 
 
-_WORK = {"_sent", "_outflow", "_occupied", "_flow", "_at_faces"}
+_WORK = {"_sent", "_outflow", "_occupied", "_at_faces"}
 _OUTGOING_FLUXES = {1: Advection._outgoing_flux_on_curve, 2: Advection._outgoing_flux_on_surface}

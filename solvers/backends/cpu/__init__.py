@@ -20,7 +20,6 @@ from .arrays import (
     to_device,
     to_host,
     uniform_part,
-    work_array,
     xp,
     zeros,
 )

@@ -26,27 +26,9 @@ def empty(shape: int | tuple[int, ...], dtype: DTypeLike = np.float64) -> Array:
 
     The environment variable SOLVERS_NAN_MEMORY selects the test mode, which reveals reads of uninitialized memory.
     """
-    return nan_memory(shape, dtype) if NAN_MEMORY else np.empty(shape, dtype)
-
-
-def nan_memory(shape: int | tuple[int, ...], dtype: DTypeLike) -> Array:
-    """Return an array on the host filled with NaN, or −1 for integers."""
-    return np.full(shape, np.nan if np.dtype(dtype).kind in "fc" else -1, dtype)
-
-
-def work_array(count, dtype):
-    """Return a function that returns a scratch array (count,): the same array each time, to avoid allocations.
-
-    In the test mode of :func:`empty`, each call fills the array with NaN.
-    """
-    cached = np.zeros(count, dtype)
-
-    def scratch():
-        if NAN_MEMORY:
-            cached[:] = nan_memory((), dtype)
-        return cached
-
-    return scratch
+    if NAN_MEMORY:
+        return np.full(shape, np.nan if np.dtype(dtype).kind in "fc" else -1, dtype)
+    return np.empty(shape, dtype)
 
 
 def cached(make):

@@ -89,9 +89,3 @@ def scratch(shape):
     The shape is a literal in the code of the caller, as local arrays on a GPU require.
     """
     return np.empty(shape, np.float64)
-
-
-@inline
-def rows_of_run():
-    """Return a work array (27, 120) for 120 cells at a time, one row for each quantity of a cell; (27, 1) on a GPU."""
-    return np.empty((27, 120), np.float64)

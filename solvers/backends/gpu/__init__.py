@@ -13,7 +13,6 @@ from .arrays import (
     rfft,
     to_device,
     to_host,
-    work_array,
     xp,
     zeros,
 )

@@ -29,11 +29,6 @@ def empty(shape: int | tuple[int, ...], dtype: DTypeLike = np.float64) -> Array:
     return array
 
 
-def work_array(count, dtype):
-    """Return a function that returns a scratch array (count,): a new one each time, from CuPy's memory pool."""
-    return lambda: empty(count, dtype)
-
-
 def cached(make):
     """Return a function that returns arrays equal to make(), which may be overwritten: make itself, to save memory."""
     return make

@@ -12,9 +12,13 @@ spans      (kinds, 5) inverse of the area spanned by the offsets of a neighbor a
 opposite   (kinds, 5, 5) weights w ≥ 0 with Σ_m w_km d_m = −d_k, of two neighbors at most
 """
 
-from ..launching import index, rows_of_run, share
+import numpy as np
+
+from ..launching import index, share
 from .runs import cells_of_run, first_of_kind, outgoing_flux_of_run, reconstruct_run
 from .sides import COUNT, KIND, KINDS, START, ring_of, row_kernel
+
+RUN = 120  # most cells of a run: work arrays (27, RUN) have a row for each quantity, and stay in a core's cache
 
 
 @row_kernel
@@ -47,7 +51,7 @@ def reconstruct_on_rings(
     The formulas are those of :func:`solvers.backends.cpu.transport_surface.reconstruct_on_surface`, with the geometry
     in tables for each kind of cell; ``flux`` and ``sent`` are (2, faces).
     """
-    around = rows_of_run()
+    around = np.empty((27, RUN))
     first, last = share(worker, workers, len(density))
     r = ring_of(rows, first)
     while first < last:
@@ -75,7 +79,7 @@ def outgoing_flux_on_rings(
     The formulas are those of :func:`solvers.backends.cpu.transport_surface.outgoing_flux_on_surface`, with the geometry
     in tables for each kind of cell. ``volumes`` are (rings,), ``sent`` (2, faces).
     """
-    around = rows_of_run()
+    around = np.empty((27, RUN))
     first, last = share(worker, workers, len(density))
     r = ring_of(rows, first)
     while first < last:
