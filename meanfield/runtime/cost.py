@@ -121,13 +121,20 @@ def _cost_of_tokens(case: Case) -> list[str]:
 def _velocity_of_tokens(case: Case, count: int) -> str:
     """Return a text on the cost of one evaluation of the velocity of ``count`` tokens.
 
-    For d ≤ 3 the text suggests a density, whose cost does not depend on the number of tokens.
+    Where a case of a density exists, the text suggests it: its cost does not depend on the number of tokens.
     """
-    pairs = count**2 * len(case.attention.all_heads)
-    if case.domain.d <= 3 and case.attention.mask == "none":
-        density = f'manifold = "{"circle" if case.domain.d == 2 else "sphere"}"'
-        return f"at most {pairs:.2g} pairs of tokens, of many fewer; {density} costs the same for any number of them"
-    return f"{pairs:.2g} pairs of tokens, each in {case.domain.d} dimensions: four times as many for twice the tokens"
+    attention, d = case.attention, case.domain.d
+    if attention.pattern is not None:
+        return "the pairs of tokens in attention.pattern: about twice as many for twice the tokens"
+    pairs = count**2 * len(attention.all_heads)
+    if d not in (2, 3) or attention.mask != "none" or LAYER_NORMS[case.stabilizers.layer_norm].sees_positions:
+        return (
+            f"{pairs:.2g} pairs of tokens, each in {counted(d, 'dimension')}: four times as many for twice the tokens"
+        )
+    text = f"at most {pairs:.2g} pairs of tokens, fewer if there are many: a transform replaces them"
+    if case.tokens_have_radius or case.sequence is not None:
+        return text
+    return f'{text}; manifold = "{"circle" if d == 2 else "sphere"}" costs the same for any number of tokens'
 
 
 def rounding_notes(case: Case) -> list[str]:

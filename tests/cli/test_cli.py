@@ -368,11 +368,19 @@ def test_check_prints_the_resolved_case_and_its_cost(capsys: pytest.CaptureFixtu
 
 def test_check_says_what_a_velocity_of_tokens_costs(capsys: pytest.CaptureFixture[str]) -> None:
     assert main(["check", "tokens_drift"]) == 0
-    few = 'at most 4e+08 pairs of tokens, of many fewer; manifold = "sphere" costs the same for any number of them'
-    assert f"# velocity      {few}\n" in capsys.readouterr().out
+    few = "at most 4e+08 pairs of tokens, fewer if there are many: a transform replaces them"
+    density = 'manifold = "sphere" costs the same for any number of tokens'
+    assert f"# velocity      {few}; {density}\n" in capsys.readouterr().out
     assert main(["check", "tokens_high_dimension", "--set", "attention.heads=[{weight=0.5},{weight=0.5}]"]) == 0
     every = "8.2e+03 pairs of tokens, each in 64 dimensions: four times as many for twice the tokens"  # 2 · 64²
     assert f"# velocity      {every}\n" in capsys.readouterr().out
+    line = ["domain.dimension=1", "stabilizers.layer_norm=none", "initial.kind=gaussian"]
+    assert main(["check", "tokens_high_dimension", "--set", *line]) == 0
+    assert "pairs of tokens, each in 1 dimension: four times as many for twice the tokens\n" in capsys.readouterr().out
+    assert main(["check", "representation_field", "--set", "attention.pattern={local = 1}"]) == 0
+    assert "attention.pattern: about twice as many for twice the tokens\n" in capsys.readouterr().out
+    assert main(["check", "representation_field"]) == 0  # no density has an order of tokens
+    assert "manifold = " not in capsys.readouterr().out.split("# velocity")[1]
 
 
 @pytest.mark.parametrize(("method", "limit"), [("adaptive", "time.tolerance"), ("ssprk3", "the CFL condition")])
