@@ -141,8 +141,8 @@ def test_unknown_signs_are_stated():
             "stabilizers.noise = 0.0: expected",
         ),
         (
-            ["noise_below", "--over", "attention.beta", "--set", "stabilizers.noise=0.6"],
-            "neutral at some beta at noise",
+            ["noise_below", "--over", "attention.beta", "--set", "stabilizers.noise=2.4", "stabilizers.scale=2"],
+            "neutral at some beta, at the noise of the case",  # 2.4, or 2.4/2² on the unit sphere
         ),
         (["heads"], "attention: expected one head whose matrices are multiples of the identity"),
         (["noise_below", "--degree", "0"], "0: expected an integer from 1 to 32"),

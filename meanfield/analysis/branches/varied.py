@@ -105,7 +105,7 @@ class BetaParameter:
         above = np.array([excess(beta) > 0 for beta in BETAS])
         crossed = np.flatnonzero(above[:-1] != above[1:])
         if len(crossed) == 0:
-            raise ValueError(f"degree {degree}: expected one that is neutral at some beta at noise {self.noise:g}")
+            raise ValueError(f"degree {degree}: expected one that is neutral at some beta, at the noise of the case")
         roots = [float(brentq(excess, BETAS[k], BETAS[k + 1], xtol=1e-14, rtol=1e-14)) for k in crossed]
         return min(roots, key=lambda beta: abs(np.log(beta / self.near)))
 
