@@ -37,7 +37,11 @@ full size. A test runs each entry at its small size and compares the result with
 - Statements *transcribed by a third party* come from a formalization of the named version. The formalization has
   sections and labels, but no equation numbers.
 - *Reproduced* means agreement to a tolerance of at most 5 %. *Consistent with* means agreement to a larger
-  tolerance. Each row states its tolerance.
+  tolerance. Each row states its tolerance and the reason for it. Tolerances are relative to the expected number, and
+  absolute if that number is 0.
+- *Refuted by* a difference means that the run agrees, to the tolerance, with another number, which is derived here.
+  The difference is the distance of the expected number from the derived number. Difference and tolerance are relative
+  to the derived number, and absolute if that number is 0.
 
 Thirteen entries also have a full size, at which one entry takes from two seconds to fifteen minutes on one core. Each
 has the same verdict at both sizes.

@@ -52,8 +52,7 @@ class LayerNorm:
 
     References
     ----------
-    Karagodin, Geshkovski, Polyanskiy, Rigollet and others, "Normalization in attention dynamics", arXiv:2510.22026,
-    table 1.
+    Karagodin, Ge, Polyanskiy, Rigollet, "Normalization in Attention Dynamics", arXiv:2510.22026v2, table 1.
 
     Examples
     --------

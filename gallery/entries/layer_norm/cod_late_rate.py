@@ -14,7 +14,7 @@ rate, curves = late_exponential("cod", 40.0, -4.0, clock=lambda time: np.sqrt(ti
 
 STATEMENT = Statement(
     text="1 − g of equiangular tokens falls as e^{−4√(t+1)} (cod), to t = 40",
-    source="Karagodin, Ge, Polyanskiy, Rigollet 2510.22026v2, table 5.1",
+    source="Karagodin, Ge, Polyanskiy, Rigollet 2510.22026v2",
     read="abstract; formula derived here",
     expected=-4.0,
     found=rate,

@@ -12,7 +12,7 @@ rate, curves = late_exponential("ngpt", 10.0, -2.0, "stabilizers.alpha=1")
 
 STATEMENT = Statement(
     text="1 − g of equiangular tokens falls as e^{−2αt} (ngpt), to t = 10",
-    source="Karagodin, Ge, Polyanskiy, Rigollet 2510.22026v2, table 5.1",
+    source="Karagodin, Ge, Polyanskiy, Rigollet 2510.22026v2",
     read="abstract; formula derived here",
     expected=-2.0,
     found=rate,

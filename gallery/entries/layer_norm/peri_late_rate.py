@@ -12,7 +12,7 @@ power, curves = late_power("peri")
 
 STATEMENT = Statement(
     text="1 − g of equiangular tokens falls as t⁻² (peri)",
-    source="Karagodin, Ge, Polyanskiy, Rigollet 2510.22026v2, table 5.1",
+    source="Karagodin, Ge, Polyanskiy, Rigollet 2510.22026v2",
     read="abstract; formula derived here",
     expected=-2.0,
     found=power,

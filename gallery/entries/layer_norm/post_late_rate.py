@@ -12,7 +12,7 @@ rate, curves = late_exponential("post", 12.0, -2.0)
 
 STATEMENT = Statement(
     text="1 − g of equiangular tokens falls as e^{−2t} (post)",
-    source="Karagodin, Ge, Polyanskiy, Rigollet 2510.22026v2, table 5.1; Rigollet 2512.01868, section 6.2",
+    source="Karagodin, Ge, Polyanskiy, Rigollet 2510.22026v2; Rigollet 2512.01868, section 6.2",
     read="text of 2512.01868",
     expected=-2.0,
     found=rate,

@@ -27,7 +27,7 @@ for beta in (9.0, 18.0)[: size(1, 2)]:
     curves[f"β_=_{beta:g}"] = (np.sort(last), (np.arange(len(last)) + 1) / len(last))
 
 STATEMENT = Statement(
-    text="share of uniform starts of 3 tokens on the circle that end in one cluster, β = n², 2n²",
+    text="share of uniform starts of 3 tokens on the circle that end in one cluster, β = n²; at full size also 2n²",
     source="Geshkovski, Letrouit, Polyanskiy, Rigollet 2312.10794v5, section 5 (β ≥ Cn²); all β ≥ −0.16: Polyanskiy, "
     "Rigollet, Yao 2507.22857v1",
     read="statement of v5 transcribed by a third party; abstract of 2507.22857",

@@ -39,7 +39,8 @@ half = np.log(np.tan(ANGLE / 2) / np.tan(HALF / 2)) / 2  # time s at which the a
 found = float(np.interp(-HALF, -apart, of_moment))
 
 STATEMENT = Statement(
-    text="angle of the closest pair, at first 0.8 rad, when 0.4 is expected, with the time scale of the initial cosine",
+    text="angle of the closest pair, initially 0.8 rad, at the time at which the theorem with the time scale of the "
+    "initial cosine gives 0.4",
     source="Rigollet 2512.01868, section 5.2, theorem after Bruno, Pasqualotto, Agazzi 2509.25040v1",
     read="text of 2512.01868; abstract of 2509.25040",
     expected=HALF,
@@ -47,7 +48,8 @@ STATEMENT = Statement(
     tolerance=1e-3,
     reason="the pair has merged by then",
     holds=0.0,
-    where=f"for the initial cosine; with the current one it is 0.4 at s = {found:.3f}, by the formula {half:.3f}",
+    where=f"for the initial cosine; with the current cosine the angle is 0.4 at s = {found:.3f}, by the formula "
+    f"{half:.3f}",
 )
 
 # %%

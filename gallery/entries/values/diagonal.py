@@ -18,7 +18,7 @@ result = mf.simulate(mf.load_case("tokens_pair", [*changes, "output.samples=4"])
 token = np.asarray(result.position)[-1, 0]
 
 STATEMENT = Statement(
-    text="slope of equal tokens at t = 2 with V = diag(1, 0.4)",
+    text="slope x₂/x₁ of equal tokens at t = 2 with V = diag(1, 0.4)",
     source="Geshkovski, Letrouit, Polyanskiy, Rigollet 2312.10794v4",
     read="abstract; formula derived here",
     expected=start[1] / start[0] * np.exp(-0.6 * END),
