@@ -122,7 +122,9 @@ class Case(Section, frozen=True):  # types.py builds the type that a file is con
         for name in sections:
             msgspec.structs.force_setattr(self, name, getattr(case, name))
 
-    def replace(self, changes: Overrides = (), initial: GivenInitial | None = None) -> Case:
+    def replace(
+        self, changes: Overrides = (), initial: GivenInitial | Mapping[str, Any] | None = None, **short: Any
+    ) -> Case:
         """Return a copy of the case with changes of some keys, validated.
 
         If the case records all default diagnostics, the new case records those of its own domain.
@@ -132,8 +134,10 @@ class Case(Section, frozen=True):  # types.py builds the type that a file is con
         changes : mapping or sequence of str
             Values by keys or short names, such as ``{"attention.beta": 4}`` or ``{"beta": 4}``, or texts such as
             ``["attention.beta=4"]``.
-        initial : array or function, optional
+        initial : array, function, mapping or str, optional
             Initial density or tokens, see :func:`~meanfield.load_case`; also allowed among the changes.
+        **short
+            Values by short names, such as ``beta=4``, see :func:`~meanfield.load_case`.
 
         Returns
         -------
@@ -144,19 +148,27 @@ class Case(Section, frozen=True):  # types.py builds the type that a file is con
         ------
         CaseError
             If a change or the new case is not valid.
+
+        Examples
+        --------
+        >>> import meanfield as mf
+        >>> case = mf.load_case("metastable_circle").replace(beta=4, end=2)
+        >>> case == mf.load_case("metastable_circle", {"attention.beta": 4, "time.end": 2})
+        True
         """
         from meanfield.case.given import split_initial
         from meanfield.case.load import parse, to_toml
         from meanfield.case.short_names import overrides_of_case
 
         changes, among_changes = split_initial(changes)
-        overrides, output = overrides_of_case(changes), self.output
+        short, given = split_initial(short if initial is None else {**short, "initial": initial})
+        overrides, output = [*overrides_of_case(changes), *overrides_of_case(short)], self.output
         if any(text.startswith("domain") for text in overrides) and output.diagnostics == self.default_diagnostics:
             output = msgspec.structs.replace(output, diagnostics=None)
         return parse(
             to_toml(msgspec.structs.replace(self, output=output)),
             overrides,
-            among_changes if initial is None else initial,
+            among_changes if given is None else given,
         )
 
     def _repr_html_(self) -> str:

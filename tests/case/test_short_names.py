@@ -46,6 +46,7 @@ def test_each_short_name_is_the_last_part_of_its_key_or_is_refused():
         lambda name: mf.load_case("uniform", **{name: 1}),
         lambda name: mf.simulate("uniform", {name: 1}),
         lambda name: mf.load_case("uniform").replace({name: 1}),
+        lambda name: mf.load_case("uniform").replace(**{name: 1}),
         lambda name: mf.sweep("uniform", {name: [1]}),
     ],
 )
@@ -62,6 +63,7 @@ def test_calls_take_changes_by_short_names_and_by_keys(tmp_path):
     assert mf.simulate("uniform", {"attention.beta": 3}, **SMALL).case == case
     assert mf.simulate("uniform", {"beta": 3, **SMALL}).case == case
     assert mf.load_case("uniform").replace({"beta": 3, **SMALL}) == case
+    assert mf.load_case("uniform").replace({"attention.beta": 5}, beta=3, **SMALL) == case
     assert mf.run("uniform", tmp_path / "a.h5", beta=3, **SMALL).case == case
     assert mf.resume(tmp_path / "a.h5", until=0.2, changes={"beta": 4}).time[-1] == 0.2
 
@@ -74,6 +76,7 @@ def test_a_key_that_is_given_twice_is_refused():
 def test_a_text_for_a_section_is_its_kind():
     case = mf.load_case("metastable_circle", {"initial.kind": "uniform"})
     assert mf.load_case("metastable_circle", initial="uniform") == case != mf.load_case("metastable_circle")
+    assert mf.load_case("metastable_circle").replace(initial="uniform") == case
 
 
 def test_a_section_that_is_replaced_removes_what_contradicts_it():
