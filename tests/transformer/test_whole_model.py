@@ -21,7 +21,7 @@ from meanfield.transformer.whole_model import write_case
 from solvers.io.run_file import read
 
 ROOT = Path(__file__).parents[2]
-ROUNDING = 1e-12  # of states of size 50 through three layers; the measured error is below 1e-13
+ROUNDING = 1e-12  # of states with components of up to 44; the measured error is at most 1.1e-13
 
 
 def case_of(model, folder, *more):
