@@ -210,11 +210,12 @@ def fit_laws(texts: Sequence[HiddenStates], options: Options, show: Printer) -> 
     Returns the arrays of :func:`meanfield.transformer.fit`. The part that attention explains is the difference of two
     errors of the same text, without attention and with both kinds of attention, averaged over the texts. The 95 %
     interval is by Student's t.
-    Raises CaseError for too few texts.
+    Raises CaseError for too few texts, and for layers that are not those of the model.
     """
     count = len(texts)
     if options.held > count - 2:
         raise CaseError(f"held = {options.held}: expected at most {count - 2}, as there are {count} texts")
+    of_model = _whole(texts)  # raises CaseError, before the descents, if the layers are not those of the model
     whole, family = padded_directions(texts), family_of(texts[0].name, texts[0].config)
     laws = laws_of(options, texts[0].config.num_attention_heads, family.causal)
     folds = -(-count // options.held)
@@ -232,7 +233,7 @@ def fit_laws(texts: Sequence[HiddenStates], options: Options, show: Printer) -> 
             fitted_errors[law] += _pooled(squares_of(of_layers, given)) / folds
         numbers[:, fold] = [[float(getattr(one, n).detach()) for one in fitted[IDENTITY]] for n in ("beta", "value")]
         show(f"fold {fold + 1} of {folds}: " + _line(squares, held))
-    return _arrays(texts, squares, fitted_errors, numbers)
+    return _arrays(texts, squares, fitted_errors, numbers, of_model)
 
 
 def _line(squares: dict[str, Floats], held: Integers) -> str:
@@ -283,18 +284,23 @@ def fit_all(laws: dict[str, Law], given: Texts, selecting: Texts, options: Optio
 
 
 def _arrays(
-    texts: Sequence[HiddenStates], squares: dict[str, Floats], fitted_errors: dict[str, Floats], numbers: Floats
+    texts: Sequence[HiddenStates],
+    squares: dict[str, Floats],
+    fitted_errors: dict[str, Floats],
+    numbers: Floats,
+    whole: Floats,
 ) -> dict[str, Labelled]:
     """Return the named arrays of a study: errors of the laws, part of the motion that only attention explains, β, v.
 
     squares         by law, Σ|x' − law(x)|² and Σ|x' − x|² of held-out texts (2, texts, layers), see ``squares_of``
     fitted_errors   by law, the errors (layers,) on the texts to which the law was fitted
     numbers         β and v of the identity attention (2, folds, layers)
+    whole           the two sums of the model itself, see ``_whole``
     """
     from scipy.stats import t
 
     layers = numbers.shape[-1]
-    errors, whole = {law: one[0] / one[1] for law, one in squares.items()}, _whole(texts)
+    errors = {law: one[0] / one[1] for law, one in squares.items()}
     laws, still = [STILL, *squares, WHOLE], np.ones((len(texts), layers))
     pooled = [np.ones((2, layers))]
     pooled += [np.array([fitted_errors[law], _pooled(one)]) for law, one in squares.items()]

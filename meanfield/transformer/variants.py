@@ -19,11 +19,13 @@ from meanfield.model.trained_layer import TrainedLayer
 from meanfield.model.trained_parts import PARTS
 from meanfield.transformer.arguments import require_integers
 from meanfield.transformer.families import Family, arrays_of, family_of, form_of, stored_layers
+from meanfield.transformer.loading import first_line
 from meanfield.transformer.model import HiddenStates, start_without_positions
 from solvers.mesh.mesh import Floats
 
 WHOLE, STILL = "whole model", "standing still"
 MATRICES = ("query", "key", "value", "out")
+UNSUPPORTED = "this version of transformers or an option of the model is not supported"
 ROUNDING = 1e-6  # of states by the largest component: errors are below 1e-12, and other layers differ by 1e-3 or more
 
 
@@ -88,13 +90,20 @@ def _require_equal(found: Sequence[Floats], states: HiddenStates) -> None:
         if not (error := np.abs(ours - theirs).max() / np.abs(theirs).max()) <= ROUNDING:
             raise CaseError(
                 f"{states.name}: states after layer {k} differ from those of transformers by {error:.1g}: expected "
-                f"rounding errors; this version of transformers or an option of the model is not supported"
+                f"rounding errors; {UNSUPPORTED}"
             )
 
 
 def layer_arrays(states: HiddenStates, family: Family, layer: int, variant: Variant) -> dict[str, Floats]:
-    """Return the weights of one layer, counted from 0, with trained, random or rotated attention matrices."""
-    return with_weights(arrays_of(family, states.network, layer), variant.weights, variant.seed, layer)
+    """Return the weights of one layer, counted from 0, with trained, random or rotated attention matrices.
+
+    Raises CaseError for a layer without the weights that its configuration and its family describe.
+    """
+    try:
+        arrays = arrays_of(family, states.network, layer)
+    except (AttributeError, ValueError) as error:
+        raise CaseError(f"{states.name}: layer {layer + 1}: {first_line(error)}; {UNSUPPORTED}") from None
+    return with_weights(arrays, variant.weights, variant.seed, layer)
 
 
 def start_of(states: HiddenStates, variant: Variant) -> Floats:

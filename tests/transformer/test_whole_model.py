@@ -87,6 +87,15 @@ def test_a_model_with_other_layers_than_this_package_is_refused(tmp_path):
     assert not (tmp_path / "case").exists()
 
 
+def test_weights_that_do_not_fit_the_configuration_are_refused(tmp_path, capsys):
+    """Heads of BERT have the size d divided by the number of heads, whatever ``head_dim`` is."""
+    model = saved(tmp_path / "bert", "bert", head_dim=4)
+    assert main(["transformer", "case", str(model), "--text", text_file(tmp_path), "-o", str(tmp_path / "case")]) == 2
+    error = capsys.readouterr().err
+    assert "bert: layer 1: cannot reshape array" in error
+    assert error.count("\n") == 1
+
+
 def test_a_window_is_part_of_the_case(tmp_path):
     kind, changes = OTHERS["mistral, window"]
     states = [
