@@ -5,7 +5,7 @@ from __future__ import annotations
 import ast
 import re
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
@@ -61,8 +61,9 @@ def from_text(
         Numbers, or arrays (cells,), by name; complex ones make the fields complex.
     boundaries : dict, optional
         Condition of each part of the boundary: an object such as :class:`~solvers.Value`, or a text "u = 1",
-        "dn(u) = 0", "dn(u) + 2*u = t", "wall". :class:`~solvers.Flux` (g) is "dn(u) = g" here. With several fields, a
-        dict of these for each field by name.
+        "dn(u) = 0", "dn(u) + 2*u = t", "wall". :class:`~solvers.Flux` (g) is "dn(u) = g" here. With several equations,
+        a dict of these for each field by name. In operators a velocity has the time derivatives of the conditions of
+        its field; where data of the field depend on the time, the velocity needs conditions of its own.
 
     Returns
     -------
@@ -118,14 +119,15 @@ def from_text(
         {"t", "pi", *COORDINATES[: mesh.ambient_dimension], *trees, *given},
     )
     host = mesh.on_host
-    evaluator = Evaluator(Operators(host, _conditions(host, list(trees), boundaries, given)), given)
+    evaluator = Evaluator(Operators(host, _conditions(host, trees, boundaries, given)), given)
     names, linear, rest = tuple(trees), [], []
     for field, tree in trees.items():
         _check_scalar(evaluator, field, tree, names)
         stiff, others = _split(evaluator, field, tree, names)
         linear.append(stiff)
         rest.append(others)
-    is_constant = not _has_changing_data(evaluator.operators)
+    conditions = [each for by_part in evaluator.operators.boundaries.values() for each in by_part.values()]
+    is_constant = not any(map(_has_changing_data, conditions))
     is_autonomous = is_constant and not any(has_time(part) for parts in rest for _, part in parts)
     terms: list[Any] = [Rates(Sums(evaluator, names, rest, is_autonomous))] if any(rest) else []
     if any(linear):
@@ -154,14 +156,10 @@ def _has_operator(tree: ast.expr) -> bool:
     return any(is_call(node, each) for node in ast.walk(tree) for each in OPERATORS)
 
 
-def _has_changing_data(operators: Operators) -> bool:
+def _has_changing_data(condition: Any) -> bool:
     """Return whether data of a condition on the boundary may depend on the time."""
-    for conditions in operators.boundaries.values():
-        for condition in conditions.values():
-            g = getattr(condition, "g", None)
-            if has_time(g.tree) if isinstance(g, Data) else callable(g):
-                return True
-    return False
+    g = getattr(condition, "g", None)
+    return has_time(g.tree) if isinstance(g, Data) else callable(g)
 
 
 def _check_scalar(evaluator: Evaluator, field: str, tree: ast.expr, fields: Sequence[str]) -> None:
@@ -172,26 +170,59 @@ def _check_scalar(evaluator: Evaluator, field: str, tree: ast.expr, fields: Sequ
 
 
 def _conditions(
-    mesh: Mesh, fields: list[str], boundaries: Mapping[str, Any] | None, parameters: Mapping[str, Any]
+    mesh: Mesh, trees: Mapping[str, ast.expr], boundaries: Mapping[str, Any] | None, parameters: Mapping[str, Any]
 ) -> dict[str, dict[str, Any]]:
-    """Return the condition of each part of the boundary for each field by name; texts become conditions."""
+    """Return the condition of each part of the boundary for each field by name; texts become conditions.
+
+    A velocity without conditions has those of its field, differentiated by time.
+    """
     if boundaries is not None and not isinstance(boundaries, Mapping):
         raise TypeError(f"boundaries = {boundaries!r}: expected a dict, as {{'left': 'u = 1'}}")
-    given = dict(boundaries or {})
-    if len(fields) == 1 and fields[0] not in given:
-        given = {fields[0]: given}
-    if unknown := [name for name in given if name not in fields]:
+    given, velocities = dict(boundaries or {}), _velocities(trees)
+    own = [field for field in trees if field not in velocities]
+    if len(own) == 1 and not trees.keys() & given.keys():
+        given = {own[0]: given}
+    if unknown := [name for name in given if name not in trees]:
         raise ValueError(
-            f"boundaries[{unknown[0]!r}]: expected a dict of conditions for each field, {', '.join(fields)}"
+            f"boundaries[{unknown[0]!r}]: expected a dict of conditions for each field, {', '.join(trees)}"
         )
     numbers = {name: value for name, value in parameters.items() if np.ndim(value) == 0}
-    return {
+    found = {
         field: {
             part: condition_from_text(condition, field, mesh, numbers) if isinstance(condition, str) else condition
             for part, condition in given.get(field, {}).items()
         }
-        for field in fields
+        for field in trees
     }
+    for velocity, field in velocities.items():
+        if velocity not in given and any(_is_differentiated(tree, velocity) for tree in trees.values()):
+            if any(map(_has_changing_data, found[field].values())):
+                raise ValueError(
+                    f"boundaries[{velocity!r}]: expected conditions, as data of {field} depend on the time"
+                )
+            found[velocity] = {
+                part: replace(condition, g=0.0) if hasattr(condition, "g") else condition
+                for part, condition in found[field].items()
+            }
+    return found
+
+
+def _velocities(trees: Mapping[str, ast.expr]) -> dict[str, str]:
+    """Return the fields u of equations dt(u) = u_t by the names u_t of their velocities."""
+    names = {f"{field}_t": field for field in trees}
+    return {
+        tree.id: field for field, tree in trees.items() if isinstance(tree, ast.Name) and names.get(tree.id) == field
+    }
+
+
+def _is_differentiated(tree: ast.expr, name: str) -> bool:
+    """Return whether an operator such as ``laplace`` acts on a field in an expression."""
+    return any(
+        isinstance(inner, ast.Name) and inner.id == name
+        for node in ast.walk(tree)
+        if any(is_call(node, each) for each in OPERATORS)
+        for inner in ast.walk(node)
+    )
 
 
 def condition_from_text(

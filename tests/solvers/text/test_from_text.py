@@ -67,6 +67,22 @@ def test_heat_with_given_values_is_exact_to_second_order():
     assert errors[0] / errors[1] > 3.5
 
 
+def test_a_velocity_has_the_rates_of_the_conditions_of_its_field():
+    """The wave sin πx with the damping dΔ of its velocity has the frequency ω and the decay rate dπ²/2."""
+    x, d, decay = LINE.centers[:, 0], 0.1, 0.1 * np.pi**2 / 2
+    text, omega = "dt(dt(u)) = laplace(u) + d*laplace(dt(u))", np.sqrt(np.pi**2 - decay**2)
+    exact = np.exp(-decay) * (np.cos(omega) + decay / omega * np.sin(omega)) * np.sin(np.pi * x)
+    ends = {"left": "u = 0", "right": "u = 0"}
+    solution = solve(from_text(text, LINE, {"d": d}, ends), [np.sin(np.pi * x), 0 * x], (0.0, 1.0))
+    np.testing.assert_allclose(solution.u[-1][0], exact, atol=5e-4)
+    assert solution.steps < 60
+    with pytest.raises(
+        ValueError, match=r"^boundaries\['u_t'\]: expected conditions, as data of u depend on the time$"
+    ):
+        from_text(text, LINE, {"d": d}, {"left": "u = sin(t)"})
+    from_text("dt(dt(u)) = laplace(u) - d*dt(u)", LINE, {"d": d}, {"left": "u = sin(t)"})
+
+
 def test_data_of_the_boundary_follow_the_time():
     """u = (1 + x) e^{−t} with ∂ₙu + 2u given on the left and u on the right."""
     x = LINE.centers[:, 0]
