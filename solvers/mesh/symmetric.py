@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
+from dataclasses import replace
 from functools import partial
 from math import gamma
 
@@ -157,21 +158,13 @@ def _mesh(
     boundary: Mapping[str, Integers],
 ) -> Mesh:
     """Return the mesh of cells between ``edges`` on a line; ``links`` are the conductances of the inner faces."""
-    line = from_edges(edges)
-    return Mesh(
+    return replace(
+        from_edges(edges),
         manifold=name,
-        dimension=1,
         centers=centers[:, None],
         volumes=volumes,
-        face_cells=line.face_cells,
-        face_centers=line.face_centers,
-        face_normals=line.face_normals,
         face_areas=areas,
-        face_curvatures=line.face_curvatures,
         face_conductances=partial(np.pad, links, 1),
-        cell_start=line.cell_start,
-        cell_sides=line.cell_sides,
-        ring_cells=line.ring_cells,
         boundary_faces=boundary,
     )
 
