@@ -127,7 +127,8 @@ def _has_second_derivative(tree: ast.expr, name: str) -> bool:
 class Rates:
     """Rates of change by expressions that are not linear, a term of an equation.
 
-    is_separable   whether the rates of the first half of the fields depend on the second half alone, and conversely
+    is_separable   whether the rates of the first half of the fields depend on the second half alone, and conversely,
+                   and none on the time t: the frequency changes with it, and symplectic steps have one length
     is_stiff       whether the rate of a field has second derivatives of a function of this field
     """
 
@@ -136,7 +137,7 @@ class Rates:
         self.is_autonomous, self.is_complex = sums.is_autonomous, sums.is_complex
         half = len(sums.fields) // 2
         self.is_separable = len(sums.fields) == 2 * half and not any(
-            isinstance(node, ast.Name) and node.id in own
+            isinstance(node, ast.Name) and node.id in (*own, "t")
             for own, parts in zip([sums.fields[:half]] * half + [sums.fields[half:]] * half, sums.parts, strict=True)
             for _, part in parts
             for node in ast.walk(part)

@@ -278,7 +278,8 @@ def test_every_method_solves_the_same_linear_equation():
     [
         ("dt(dt(u)) = laplace(u) - 0.6*dt(u)", "dopri5"), ("dt(u) = -div([u**2/2])", "dopri5"),
         ("dt(u) = div(u*grad(u))", "implicit"), ("dt(u) = laplace(u) - div(u*grad(v)); dt(v) = u - v", "implicit"),
-        ("dt(dt(u)) = laplace(u) - sin(u)", "symplectic"), ("dt(u) = laplace(u) + laplace(v); dt(v) = -v", "ark4"),
+        ("dt(dt(u)) = laplace(u) - sin(u)", "symplectic"), ("dt(dt(u)) = laplace(u) - t**2*u", "dopri5"),
+        ("dt(u) = laplace(u) + laplace(v); dt(v) = -v", "ark4"),
     ],
 )  # fmt: skip
 def test_only_second_derivatives_of_a_field_in_its_own_rate_are_implicit(text, method):
