@@ -18,7 +18,7 @@ from meanfield.domains.common.problem import Problem
 from meanfield.runtime.cost import rounding_notes
 from meanfield.runtime.messages import command_of, counted
 from meanfield.runtime.provenance import provenance
-from meanfield.runtime.recorder import NOT_EXPLODED, Record, RunRecorder, reason
+from meanfield.runtime.recorder import NOT_EXPLODED, Record, reason
 from meanfield.runtime.restart import Start, last_start, new_start
 from meanfield.runtime.segments import next_case, next_segment, read_segments, resume_advice, with_segment
 from meanfield.runtime.signals import Interrupted, Terminated, stop_on_signal, write_to_stderr
@@ -113,7 +113,7 @@ def run_in_memory(
     return memory.run()
 
 
-def evolve(problem: Problem, state: State, end: float, recorder: RunRecorder, show: Printer = print_nothing) -> None:
+def evolve(problem: Problem, state: State, end: float, recorder: Record, show: Printer = print_nothing) -> None:
     """Integrate the state of a problem in place up to the time ``end``, and record it at the times of the recorder.
 
     Raises NonFinite. After a signal, raises Interrupted or Terminated in the next step or before the next diagnostic of

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from functools import cached_property, partial
-from typing import Any, Protocol
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -28,29 +28,6 @@ from solvers.transforms.zonal import CircleZonal, SphereZonal, gradient_multipli
 STEEPEST_OPPOSITE = -4.0  # smallest t of e^{t⟨x,y⟩} by harmonics: where Z is least, the relative error is 1e-16·e^8
 
 
-class HeadSums(Protocol):
-    """Sums of the kernel k of one attention head over a density.
-
-    log_bound   logarithm of the largest value of the kernel, |β|‖QᵀK‖ for e^{β⟨Qx,Ky⟩}
-    uniform     mean ∫ k dy / |S| · e^{−log_bound} of the kernel over the circle or sphere S, where it is the same for
-                all x; else of an equally steep zonal kernel
-    gradient    (degrees,) multipliers of the function G with ∇G(⟨x,y⟩) = k Pₓ y, times e^{−log_bound}
-    """
-
-    log_bound: float
-    uniform: float
-    gradient: Floats
-
-    def apply(self, density: Floats, active: Floats | None = None, empty: Empty = "bounded") -> Sums:
-        """Return the kernel sums of a density ρ (cells,): s, Z e^{−s} (cells,) and N e^{−s} (cells, d).
-
-        Z = ∫ k ρ dy and N = ∫ y k ρ dy, and s is a common logarithmic scale, a number or (cells,). The sums are valid
-        where there is mass, or where ``active``, another density (cells,), is positive. In other cells ``empty`` sets
-        the values, see :data:`solvers.transforms.lost_sums.Empty`.
-        """
-        ...
-
-
 class ZonalSums:
     """Sums of a zonal kernel k(⟨x,y⟩) e^{−log_bound} over a density, by its multipliers on harmonics.
 
@@ -59,6 +36,11 @@ class ZonalSums:
     density is exactly stationary. The correction vanishes for clusters, since it would exceed the weak attraction
     between distant clusters: :func:`solvers.transforms.uniform.uniform_share` is its weight. A mass that is 1 to
     rounding counts as 1.
+
+    log_bound   logarithm of the largest value of the kernel, |β|‖QᵀK‖ for e^{β⟨Qx,Ky⟩}
+    uniform     mean ∫ k dy / |S| · e^{−log_bound} of the kernel over the circle or sphere S, where it is the same for
+                all x; else of an equally steep zonal kernel
+    gradient    (degrees,) multipliers of the function G with ∇G(⟨x,y⟩) = k Pₓ y, times e^{−log_bound}
     """
 
     # relative to the largest Z in float64 and float32: below, rounding exceeds 1e-11 and 1e-5 of Z
@@ -81,6 +63,12 @@ class ZonalSums:
         self.uniform = float(kernel[0]) * (1.0 / mesh.volume)
 
     def apply(self, density: Floats, active: Floats | None = None, empty: Empty = "bounded") -> Sums:
+        """Return the kernel sums of a density ρ (cells,): s, Z e^{−s} (cells,) and N e^{−s} (cells, d).
+
+        Z = ∫ k ρ dy and N = ∫ y k ρ dy, and s is a common logarithmic scale, a number or (cells,). The sums are valid
+        where there is mass, or where ``active``, another density (cells,), is positive. In other cells ``empty`` sets
+        the values, see :data:`solvers.transforms.lost_sums.Empty`.
+        """
         uniform = self._uniform_part(density)
         normalizer, vectors = self.operator.of_density(density, uniform)
         if empty == "bounded":
@@ -188,6 +176,7 @@ class OppositeSums:
         self._output_correction = vectors / found[:, None] - along / normalizer * mesh.centers
 
     def apply(self, density: Floats, active: Floats | None = None, empty: Empty = "bounded") -> Sums:
+        """Return the kernel sums of a density, as :meth:`ZonalSums.apply`."""
         mesh = self.mesh
         masses = density * mesh.volumes
         active_masses = masses if active is None else active * mesh.volumes
@@ -222,6 +211,7 @@ class BilinearSums:
         self.log_bound = size if target_factors is None else 0.0
 
     def apply(self, density: Floats, active: Floats | None = None, empty: Empty = "bounded") -> Sums:
+        """Return the kernel sums of a density, as :meth:`ZonalSums.apply`."""
         masses = density * self.mesh.volumes
         active_masses = masses if active is None else active * self.mesh.volumes
         if self._source_factors is None:
@@ -229,6 +219,9 @@ class BilinearSums:
         weights = masses * np.exp(self._source_factors - self._largest_factor)
         log_scale, normalizer, vectors = self._operator.apply(weights, active_masses, empty)
         return log_scale + self._largest_factor + self._target_factors, normalizer, vectors
+
+
+HeadSums = ZonalSums | OppositeSums | BilinearSums
 
 
 def head_sums(mesh: Mesh, beta: float, head: Head, kernel: Kernel, include_radial: bool) -> HeadSums:

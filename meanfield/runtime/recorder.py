@@ -6,7 +6,7 @@ import math
 import time as clock
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import AbstractContextManager
-from typing import Protocol, Self
+from typing import Self
 
 import numpy as np
 
@@ -32,35 +32,6 @@ MAX_COST = 2e-3  # seconds of a sample that may be batched: a slower one is comp
 MAX_WAIT = 0.5  # maximum seconds between two computations of diagnostics, where steps are no longer
 Samples = list[tuple[float, Floats]]  # time and state of each
 NOT_EXPLODED = {"exploded": 0}  # attribute of a run; 1 once its state has left the mesh
-
-
-class RunRecorder(Protocol):
-    """Interface of a recorder: observers of a run, and a context manager that receives the error of a failed run."""
-
-    @property
-    def observers(self) -> Sequence[Observer]:
-        """Return the observers: functions of the state, each with the schedule of the times at which it is called."""
-        ...
-
-    def compiling(self) -> AbstractContextManager[None]:
-        """Return a context manager for the block that may compile kernels, and that may therefore take long."""
-        ...
-
-    def after_step(self, state: State) -> bool | None:
-        """Process the state after a step, and return whether the run is to end at this state."""
-        ...
-
-    def stop_when(self, stopping: Callable[[], bool]) -> None:
-        """Set the function that returns whether observers cancel long computations; :meth:`end` resets it."""
-        ...
-
-    def end(self, state: State) -> None:
-        """Process the last state of a run, also of a run that a signal has stopped."""
-        ...
-
-    def __enter__(self) -> Self: ...
-
-    def __exit__(self, kind: object, error: BaseException | None, trace: object) -> None: ...
 
 
 class Record:

@@ -6,7 +6,6 @@ import pytest
 
 from meanfield import running
 from meanfield.case.load import load
-from meanfield.runtime.recorder import RunRecorder
 from meanfield.runtime.signals import Stop
 from meanfield.simulation import set_up
 from solvers.terms.advection import Advection
@@ -76,8 +75,7 @@ def test_a_recorder_may_keep_its_run_in_memory():
     case = load("growth_circle", ["time.end=0.5"])
     problem, recorder = set_up(case), InMemory()
     state = running.new_start(problem).state
-    kept: RunRecorder = recorder
-    running.evolve(problem, state, case.time.end, kept)
+    running.evolve(problem, state, case.time.end, recorder)
     assert state.time == recorder.times[-1] == 0.5
     assert recorder.errors == [None, None]  # the errors of the compilation, and of the run
 

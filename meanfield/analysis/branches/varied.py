@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from dataclasses import dataclass, replace
 from functools import lru_cache
-from typing import Protocol
 
 import numpy as np
 
@@ -15,44 +14,18 @@ from solvers.mesh.mesh import Floats
 BETAS = np.geomspace(1e-3, 600.0, 400)  # β among which neutral values are searched
 
 
-class ContinuationParameter(Protocol):
-    """Continuation parameter p > 0 of stationary densities, and the equations of these densities at each p."""
-
-    name: str
-
-    def equilibria(self, p: float) -> Equilibria:
-        """Return the discretized equations of stationary densities at the value p of the varied parameter."""
-
-    def critical(self, degree: int) -> float:
-        """Return the parameter p at which modes of this degree neither grow nor decay about the uniform density.
-
-        Raises ValueError where no such p exists.
-        """
-
-    def residual(self, u: Floats, p: float) -> tuple[Floats, Floats, Floats]:
-        """Return the residual u − log f[u] of the stationary equation, and its derivatives by u and by log p.
-
-        p is the varied parameter. u (nodes,) is the logarithm of the density; see `Equilibria.residual`.
-        """
-
-    def rounding(self, p: float) -> float:
-        """Return the rounding error of u, the logarithm of a stationary density, at the varied parameter p."""
-
-    def equilibrium(self, u: Floats, p: float) -> Equilibrium:
-        """Return the stationary density e^u at the varied parameter p, with its linear stability."""
-
-    def parameter(self, point: Equilibrium) -> float:
-        """Return the value of the varied parameter p at which a density is stationary."""
-
-
 @dataclass(frozen=True)
 class NoiseParameter:
-    """Variation of the noise κ at fixed β along a branch of stationary densities."""
+    """Variation of the noise κ at fixed β along a branch of stationary densities.
+
+    The methods take the value p > 0 of the varied parameter, as those of the other parameters do.
+    """
 
     at: Equilibria
     name = "noise"
 
     def equilibria(self, p: float) -> Equilibria:
+        """Return the discretized equations of stationary densities at the noise p."""
         return self.at
 
     def critical(self, degree: int) -> float:
@@ -64,15 +37,22 @@ class NoiseParameter:
         return critical
 
     def residual(self, u: Floats, p: float) -> tuple[Floats, Floats, Floats]:
+        """Return the residual u − log f[u] of the stationary equation, and its derivatives by u and by log p.
+
+        u (nodes,) is the logarithm of the density; see `Equilibria.residual`.
+        """
         return self.at.residual(u, p)
 
     def rounding(self, p: float) -> float:
+        """Return the rounding error of u, the logarithm of a stationary density, at the noise p."""
         return self.at.rounding(p)
 
     def equilibrium(self, u: Floats, p: float) -> Equilibrium:
+        """Return the stationary density e^u at the noise p, with its linear stability."""
         return self.at.equilibrium(u, p)
 
     def parameter(self, point: Equilibrium) -> float:
+        """Return the noise at which a density is stationary."""
         return point.noise
 
 
@@ -156,6 +136,9 @@ class ValueParameter:
 
     def parameter(self, point: Equilibrium) -> float:
         return point.value
+
+
+ContinuationParameter = NoiseParameter | BetaParameter | ValueParameter
 
 
 @lru_cache(maxsize=2)

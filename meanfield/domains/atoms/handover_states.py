@@ -8,7 +8,6 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Protocol
 
 import numpy as np
 
@@ -29,45 +28,6 @@ def atom_limit(dimension: int) -> int:
     return min(MAX_ATOMS, max(FEW_ATOMS, MAX_COORDINATES // dimension))
 
 
-class HandoverStates(Protocol):
-    """Protocol of the values of the state in a run with a handover: a density or tokens first, then atoms.
-
-    Atoms are point masses that replace collapsed clusters.
-    """
-
-    @property
-    def diagnostics(self) -> tuple[str, ...]:
-        """Return the names of the diagnostics that are computed from the atoms (point masses) after the handover."""
-        ...
-
-    def are_atoms(self, values: Floats) -> bool:
-        """Return whether values of a state are atoms (point masses), not a density or tokens before the handover."""
-        ...
-
-    def have_collapsed(self, values: Floats) -> bool:
-        """Return whether a density or tokens have collapsed to clusters that atoms (point masses) can replace."""
-        ...
-
-    def atoms(self, values: Floats) -> Atoms:
-        """Return the atoms (point masses) of a state: those of its values, or of the clusters before the handover."""
-        ...
-
-    def values_after_handover(self, values: Floats) -> Floats:
-        """Return the values after the handover, with atoms (point masses), from values of a density or tokens."""
-        ...
-
-    def values_after_step(self, values: Floats, atoms: Atoms, mergers: Sequence[AtomMerger]) -> Floats:
-        """Return the values of a state after a step that leaves ``atoms``; ``values`` are those before the step.
-
-        ``mergers`` are the mergers at the end of the step.
-        """
-        ...
-
-    def snapshot(self, values: Floats) -> Floats:
-        """Return the density (cells), or the positions (n, d) of tokens, that a snapshot of the values contains."""
-        ...
-
-
 @dataclass(frozen=True, eq=False)
 class DensityStates:
     """States of a run with a density on a mesh, whose clusters atoms (point masses) replace after the collapse.
@@ -83,13 +43,15 @@ class DensityStates:
     )  # fmt: skip
 
     def are_atoms(self, values: Floats) -> bool:
-        """Return whether values are rows of atoms, not a density."""
+        """Return whether values are rows of atoms (point masses), not a density."""
         return values.ndim == 2
 
     def have_collapsed(self, values: Floats) -> bool:
+        """Return whether the density has collapsed to clusters that atoms can replace."""
         return collapsed_clusters(self.mesh, values, self.spread) is not None
 
     def atoms(self, values: Floats) -> Atoms:
+        """Return the atoms of a state: those of its values, or of the clusters before the handover."""
         if self.are_atoms(values):
             return Atoms(np.ascontiguousarray(values[:, 1:]), values[:, 0].copy())
         clusters = collapsed_clusters(self.mesh, values, np.inf)
@@ -97,12 +59,18 @@ class DensityStates:
         return atoms_of(clusters)
 
     def values_after_handover(self, values: Floats) -> Floats:
+        """Return the values after the handover, rows of atoms, from those of a density."""
         return _rows(self.atoms(values))
 
     def values_after_step(self, values: Floats, atoms: Atoms, mergers: Sequence[AtomMerger]) -> Floats:
+        """Return the values of a state after a step that leaves ``atoms``; ``values`` are those before the step.
+
+        ``mergers`` are the mergers at the end of the step.
+        """
         return _rows(atoms)
 
     def snapshot(self, values: Floats) -> Floats:
+        """Return the density (cells,) that a snapshot of the values contains."""
         return deposit_points(self.mesh, values[:, 1:], values[:, 0]) if self.are_atoms(values) else values
 
 
@@ -130,6 +98,7 @@ class TokenStates:
         return bool(values.shape[1] > self.dimension)
 
     def have_collapsed(self, values: Floats) -> bool:
+        """Return whether the tokens have collapsed to clusters that atoms can replace."""
         clusters = self._clusters(values)
         if not 0 < clusters.count <= atom_limit(self.dimension):
             return False
@@ -141,16 +110,19 @@ class TokenStates:
         return find_clusters_of_tokens(values, self.masses, self.scale)
 
     def atoms(self, values: Floats) -> Atoms:
+        """Return the atoms of a state: those of its values, or of the clusters before the handover."""
         if not self.are_atoms(values):
             return atoms_of(self._clusters(values))
         _, first, numbers = np.unique(values[:, -1], return_index=True, return_inverse=True)
         return Atoms(values[first, :-1], np.bincount(numbers, self.masses).astype(float))
 
     def values_after_handover(self, values: Floats) -> Floats:
+        """Return the values after the handover, a number of an atom for each token, from those of tokens."""
         clusters = self._clusters(values)
         return np.column_stack([clusters.centers[clusters.basin], clusters.basin])
 
     def values_after_step(self, values: Floats, atoms: Atoms, mergers: Sequence[AtomMerger]) -> Floats:
+        """Return the values of a state after a step, as for a density."""
         numbers = np.unique(values[:, -1], return_inverse=True)[1]
         for merger in mergers:
             survivor, absorbed = merger.atoms
@@ -159,4 +131,8 @@ class TokenStates:
         return np.column_stack([atoms.positions[numbers], numbers])
 
     def snapshot(self, values: Floats) -> Floats:
+        """Return the positions (n, d) of tokens that a snapshot of the values contains."""
         return values[:, : self.dimension]
+
+
+HandoverStates = DensityStates | TokenStates

@@ -9,8 +9,6 @@ other tokens or over equivalent patches: N_i/Z_i is accurate to 1e-9 at isolated
 
 from __future__ import annotations
 
-from typing import Protocol
-
 import numpy as np
 
 from meanfield.domains.particles.pair_sums import EXPONENTIAL, PairSums, Sums, ZonalPairSums, apply_log_weights, sum_of
@@ -33,20 +31,6 @@ _DEGREE = 20_000  # one degree, for all work that is done once
 _MODE = 6  # one of the degree³ coefficients of harmonics of the sphere
 _BETWEEN = 4  # one of the degree⁴ terms of the sum between grids, with general matrices
 _ZONAL = 20  # one pair of a zonal kernel
-
-
-class TokenSums(Protocol):
-    """Sums of the kernel of one head over tokens with masses; ``rounding`` is the relative error of the totals."""
-
-    rounding: float
-
-    def apply(self, masses: Floats, log_weights: Floats | None = None) -> Sums:
-        """Return the kernel sums s (n,), Z e^{−s} (n,) and N e^{−s} (n, d) at each of n tokens.
-
-        Z = Σ_j w_j k(x, y_j) and N = Σ_j w_j y_j k(x, y_j) over tokens y_j, with weights w = masses · e^{log_weights},
-        (n,) each.
-        """
-        ...
 
 
 class ZonalPointSums:
@@ -73,6 +57,11 @@ class ZonalPointSums:
         self._log_bound, self._exact = log_bound, exact
 
     def apply(self, masses: Floats, log_weights: Floats | None = None) -> Sums:
+        """Return the kernel sums s (n,), Z e^{−s} (n,) and N e^{−s} (n, d) at each of n tokens.
+
+        Z = Σ_j w_j k(x, y_j) and N = Σ_j w_j y_j k(x, y_j) over tokens y_j, with weights w = masses · e^{log_weights},
+        (n,) each.
+        """
         highest, weights = apply_log_weights(masses, log_weights)
         values, vectors = self._operator.apply(self._transform.equivalent_weights(weights))
         rows = self._transform.interpolate(np.vstack([values, vectors.T]))
@@ -103,6 +92,9 @@ class BilinearPointSums:
         highest, weights = apply_log_weights(masses, sum_of(log_weights, self._key_factors))
         log_scale, normalizer, vectors = self._operator.apply(weights)
         return log_scale + highest + self._query_factors, normalizer, vectors
+
+
+TokenSums = PairSums | ZonalPairSums | SparseSums | ZonalPointSums | BilinearPointSums
 
 
 def token_sums(
