@@ -126,27 +126,23 @@ class Tracks:
         return float(self.times[self.tracks[number].last])
 
 
-def track(times: Floats, masses: Floats, centers: Floats, max_angle: float = MAX_ANGLE) -> Tracks:
+def track(times: Floats, masses: Floats, centers: Floats) -> Tracks:
     """Return the clusters of samples followed through time: clusters of successive samples are linked to tracks.
 
     times      (samples,) increasing
     masses     (samples, K), NaN where there are fewer clusters than K; any order; without mass there is no cluster
     centers    (samples, K, d) unit vectors
-    max_angle  angle (radians) beyond which two clusters of successive samples are never the same
 
     Successive samples are matched by the optimal transport plan for the square of the angle. Each cluster is matched
     with the new one that receives most of its mass. Where several are matched with one, the cluster that contributes
     the most mass continues, and the rest have merged into it. Clusters are thus matched by position, and masses
-    distinguish neighbors. Clusters whose masses add up exactly may be farther away than ``max_angle``. Raises
-    ValueError for shapes that do not fit.
+    distinguish neighbors. Clusters farther away than ``MAX_ANGLE`` are never the same, unless their masses add up
+    exactly.
     """
-    if masses.shape != centers.shape[:2] or len(masses) != len(times):
-        shapes = f"times {times.shape}, masses {masses.shape}, centers {centers.shape}"
-        raise ValueError(f"{shapes}: expected (samples,), (samples, K), (samples, K, d)")
-    return Tracks(times, tuple(one.as_track(masses, centers) for one in link_clusters(masses, centers, max_angle)))
+    return Tracks(times, tuple(one.as_track(masses, centers) for one in link_clusters(masses, centers)))
 
 
-def link_clusters(masses: Floats, centers: Floats, max_angle: float = MAX_ANGLE) -> list[OpenTrack]:
+def link_clusters(masses: Floats, centers: Floats) -> list[OpenTrack]:
     """Return the clusters with masses (samples, K) and centers (samples, K, d) followed through time.
 
     Clusters of successive samples are linked as in ``track``.
@@ -157,7 +153,7 @@ def link_clusters(masses: Floats, centers: Floats, max_angle: float = MAX_ANGLE)
     for sample, row in enumerate(masses):
         columns, before = np.flatnonzero(is_cluster[sample]), [one.columns[-1] for one in open_tracks]
         old = masses[sample - 1, before], centers[sample - 1, before]
-        successors, merged = _match(*old, row[columns], centers[sample, columns], max_angle)
+        successors, merged = _match(*old, row[columns], centers[sample, columns])
         now: list[OpenTrack] = []
         for column, source in zip(columns, successors, strict=True):
             if source < 0:
@@ -229,11 +225,11 @@ def _clusters_of_snapshots(run: Run) -> tuple[Floats, Floats, Floats]:
 
 
 def _match(
-    masses: Floats, centers: Floats, new_masses: Floats, new_centers: Floats, max_angle: float
+    masses: Floats, centers: Floats, new_masses: Floats, new_centers: Floats
 ) -> tuple[NDArray[np.intp], list[tuple[int, int]]]:
     """Return the old cluster that continues as each new one, −1 for none, and pairs (old, new) of those that merged.
 
-    Old and new clusters are those of two successive samples; ``max_angle`` is the largest motion between them.
+    Old and new clusters are those of two successive samples.
     """
     successor = np.full(len(new_masses), -1, dtype=np.intp)
     if not len(masses) or not len(new_masses):
@@ -243,7 +239,7 @@ def _match(
     target = plan.argmax(axis=1)
     arriving, count = (np.bincount(target, weights, len(new_masses)) for weights in (masses, None))
     sums_up = (np.abs(arriving - new_masses) <= MASS_SUM_RTOL * masses.sum()) & (count > 1)  # exact for atoms
-    continues = (angle[np.arange(len(masses)), target] <= max_angle) | sums_up[target]
+    continues = (angle[np.arange(len(masses)), target] <= MAX_ANGLE) | sums_up[target]
     merged = []
     for new in range(len(new_masses)):
         sources = np.flatnonzero(continues & (target == new))

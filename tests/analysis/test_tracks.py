@@ -191,11 +191,6 @@ def test_light_atoms_near_heavy_ones_merge_once():
     assert [merged[round(float(light[number]), 12)][0] for number in order] == list(range(20))
 
 
-def test_shapes_that_do_not_fit_are_refused():
-    with pytest.raises(ValueError, match="expected"):
-        track(np.zeros(2), np.zeros((3, 4)), np.zeros((3, 4, 2)))
-
-
 def test_atoms_merge_from_afar():
     """Samples in the logarithm of time miss the approach of atoms; masses that add up exactly show the merger."""
     masses = np.array([[0.7, 0.3], [1.0, np.nan]])
