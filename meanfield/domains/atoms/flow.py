@@ -58,10 +58,8 @@ def advance(velocity: AtomVelocity, atoms: Atoms, time: float, until: float) -> 
     """Return the atoms (point masses in place of clusters) at ``until``, and the mergers since ``time``, in order.
 
     Two atoms within MERGE_ANGLE merge at their center of mass, projected to the sphere. The result depends on the
-    arguments alone. Raises ValueError for an infinite ``until``, ArithmeticError for a step size underflow.
+    arguments alone. Raises ArithmeticError for a step size underflow.
     """
-    if not math.isfinite(until):
-        raise ValueError(f"until = {until}: expected a finite time")
     atoms, mergers = merge(atoms, [(time, i, j) for i, j in touching_pairs(atoms.positions)])
     while time < until:
         atoms, time, merged = until_merger(velocity, atoms, time, until)

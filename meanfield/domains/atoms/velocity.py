@@ -55,17 +55,11 @@ class Atoms:
 class AtomVelocity:
     """Velocity of atoms (point masses that replace clusters) on the unit sphere, under the model of ``particles``.
 
-    The masses and the gate of ``particles`` are not used. Raises ValueError for a causal mask, and for a layer norm
-    with which tokens have a radius.
+    The masses and the gate of ``particles`` are not used. The model has no causal mask, and a layer norm that keeps the
+    radius.
     """
 
     particles: ParticleVelocity
-
-    def __post_init__(self) -> None:
-        if self.particles.causal:
-            raise ValueError("causal = True: atoms have no order; expected False")
-        if self.particles.norm.carries_radius:
-            raise ValueError(f"layer_norm = {self.particles.norm.name!r}: expected one without a radius for atoms")
 
     def period(self, time: float) -> float:
         """Return the time scale on which the velocity of atoms depends on time itself.

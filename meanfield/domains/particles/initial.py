@@ -137,33 +137,23 @@ def tokens_points(
 def tokens_gaussian(count: int, dimension: int, mean: ArrayLike, variance: ArrayLike, seed: int = 0) -> Floats:
     """Return random positions (count, dimension) of tokens with the normal distribution N(mean, variance) in R^d.
 
-    The variance is a number or a matrix (d, d). Raises ValueError for a variance that is not positive definite.
+    The variance is a number or a matrix (d, d).
     """
     return scale_normal(np.random.default_rng(seed).standard_normal((count, dimension)), mean, variance)
 
 
 def scale_normal(draws: Floats, mean: ArrayLike, variance: ArrayLike) -> Floats:
-    """Return positions (n, d) of the distribution N(mean, variance) from ``draws`` (n, d) of the distribution N(0, I).
-
-    Raises ValueError for a variance that is not positive definite.
-    """
+    """Return positions (n, d) distributed as N(mean, variance) from ``draws`` (n, d) distributed as N(0, I)."""
     given = np.asarray(variance, dtype=float)
     covariance = given * np.eye(draws.shape[1]) if given.ndim == 0 else given
-    if not (np.allclose(covariance, covariance.T) and (np.linalg.eigvalsh(covariance) > 0).all()):
-        raise ValueError(f"variance = {given.tolist()}: expected a number > 0, or a symmetric positive definite matrix")
     return np.asarray(mean, dtype=float) + draws @ np.linalg.cholesky(covariance).T
 
 
 def tokens_equiangular(count: int, dimension: int, cosine: float = 0.0) -> Floats:
     """Return (count, dimension) unit vectors, any two with the same cosine g: x_i = √(1 − g) e_i + b Σ_j e_j.
 
-    b makes the lengths 1. Raises ValueError unless count ≤ dimension and −1/(count − 1) ≤ g ≤ 1: else there are no such
-    vectors of this form.
+    b makes the lengths 1. There are such vectors of this form if count ≤ dimension and −1/(count − 1) ≤ g ≤ 1.
     """
-    if count > dimension:
-        raise ValueError(f"count = {count}: expected at most dimension = {dimension} equiangular tokens")
-    if cosine * (count - 1) < -1.0 or cosine > 1.0:
-        raise ValueError(f"cosine = {cosine}: expected −1/(count − 1) to 1 for {count} tokens")
     diagonal = np.sqrt(1.0 - cosine)
     common = (np.sqrt(max(1.0 - cosine + count * cosine, 0.0)) - diagonal) / count  # rounding at the least cosine
     return np.asarray(diagonal * np.eye(count, dimension) + common * (np.arange(dimension) < count))

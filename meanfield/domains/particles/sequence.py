@@ -15,7 +15,6 @@ from __future__ import annotations
 
 import numpy as np
 
-from meanfield.model.errors import ArgumentError
 from solvers.backends import backend_for
 from solvers.mesh.mesh import Floats
 
@@ -35,16 +34,11 @@ class SequenceDiffusion:
 
     Two-point fluxes: mode cos(kx), k = mπ/L, 2mπ/L where periodic, decays at κ (2 sin(kh/2)/h)², second order in h =
     L/n. Off the sphere a step is exact for these fluxes, so that u stays within the convex hull of its previous values.
-    Raises ValueError for κ < 0, or L ≤ 0.
     """
 
     def __init__(
         self, coefficient: float, length: float = 1.0, on_sphere: bool = False, periodic: bool = False
     ) -> None:
-        if not (np.isfinite(coefficient) and coefficient >= 0):
-            raise ArgumentError("coefficient", coefficient, "a finite number >= 0")
-        if not (np.isfinite(length) and length > 0):
-            raise ArgumentError("length", length, "a finite number > 0")
         self.coefficient, self.length, self.on_sphere, self.periodic = coefficient, length, on_sphere, periodic
 
     def for_tokens(self, on_sphere: bool) -> SequenceDiffusion:

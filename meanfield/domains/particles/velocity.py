@@ -18,7 +18,7 @@ from functools import cached_property
 import numpy as np
 
 from meanfield.domains.particles.sums import TokenSums, token_sums
-from meanfield.model.heads import Head, log_bound, multiple, steepness
+from meanfield.model.heads import Head, log_bound, steepness
 from meanfield.model.kernel import Kernel, kernel_of
 from meanfield.model.layer_norm import LayerNorm
 from meanfield.model.normalization import Normalization, Sums, normalization_of
@@ -48,8 +48,8 @@ class ParticleVelocity:
 
     In the methods time is the depth, directions θ (n, d) are unit vectors, and radii r have the shape (n,). Attention
     of many tokens on the circle and the sphere uses a transform; else pairs are summed, in the number format of the
-    tokens. Raises ValueError for another normalization or kernel, for a gate where layer norm keeps the radius, and for
-    options that exclude each other; Unbalanced where the iteration of sinkhorn does not converge.
+    tokens. Raises ValueError for another normalization or kernel; Unbalanced where the iteration of sinkhorn does not
+    converge. Windowed and sinkhorn attention require unit vectors, and no pattern.
     """
 
     beta: float
@@ -67,25 +67,7 @@ class ParticleVelocity:
     pattern: TokenPattern | None = None
 
     def __post_init__(self) -> None:
-        rule, kernel = self._normalization, self.kernel_record
-        self._check_both_sides(kernel)
-        rule.check_range(self.beta, self.log_bound, self.rescaled)
-        if self.gate and not self.norm.carries_radius:
-            raise ValueError(f"gate = {self.gate}: expected 0 where layer_norm = {self.norm.name!r} keeps the radius")
-
-    def _check_both_sides(self, kernel: Kernel) -> None:
-        """Raise ValueError for options that exclude windowed or sinkhorn attention, which both require unit vectors."""
-        zonal = all(multiple(matrix) is not None for head in self.heads for matrix in (head.query, head.key))
-        if kernel.zonal is not None and not zonal:
-            raise ValueError(f"{kernel.name} attention: expected query and key that are multiples of the identity")
-        if self.pattern is not None and (kernel.zonal is not None or self._normalization.is_two_sided):
-            raise ValueError(f"pattern: expected softmax or unnormalized attention, and no window, got {kernel.name}")
-        unit_only = {kernel.name: kernel.zonal is not None, self.normalization: self._normalization.is_two_sided}
-        for name, needs_unit_vectors in unit_only.items():
-            if needs_unit_vectors and self.sees_positions:
-                raise ValueError(f"{name} attention: expected a layer norm, got {self.norm.name!r}")
-        if self._normalization.is_two_sided and self.causal:
-            raise ValueError("sinkhorn attention: expected no causal mask, since both rows and columns are normalized")
+        self._normalization.check_range(self.beta, self.log_bound, self.rescaled)
 
     @cached_property
     def _normalization(self) -> Normalization:

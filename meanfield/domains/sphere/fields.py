@@ -13,10 +13,8 @@ from solvers.transforms.harmonics import Complexes
 def perturbed_coefficients(dimension: int, degrees: int, seed: int) -> Complexes:
     """Return harmonic coefficients of a Gaussian random field of unit variance, determined by the seed.
 
-    The field has equal power in the degrees 1 to ``degrees``. Raises ValueError for a dimension other than 2 (circle)
-    and 3 (sphere).
+    The field has equal power in the degrees 1 to ``degrees``. The dimension is 2 (circle) or 3 (sphere).
     """
-    _check(dimension)
     random = np.random.default_rng(seed)
     if dimension == 2:
         draws = random.standard_normal((degrees, 2)) * np.sqrt(np.pi / (2 * degrees))
@@ -33,9 +31,8 @@ def harmonic_coefficients(dimension: int, degree: int, order: int = 0) -> Comple
     """Return the coefficients of one real harmonic of unit mean square, of a given degree and order.
 
     On the sphere it varies as cos(order·φ) for order ≥ 0, else as sin(|order|·φ); on the circle it is √2 cos(degree·φ).
-    Raises ValueError for a dimension other than 2 (circle) and 3 (sphere).
+    The dimension is 2 (circle) or 3 (sphere).
     """
-    _check(dimension)
     if dimension == 2:
         coefficients = np.zeros(degree + 1, dtype=complex)
         coefficients[degree] = np.sqrt(np.pi)
@@ -44,9 +41,3 @@ def harmonic_coefficients(dimension: int, degree: int, order: int = 0) -> Comple
     size = np.sqrt(4 * np.pi) if order == 0 else np.sqrt(2 * np.pi)
     coefficients[degree, abs(order)] = size if order >= 0 else -1j * size
     return coefficients
-
-
-def _check(dimension: int) -> None:
-    """Raise ValueError for a dimension other than 2 or 3."""
-    if dimension not in (2, 3):
-        raise ValueError(f"dimension = {dimension}: expected 2 or 3 for a field on the circle or the sphere")

@@ -270,9 +270,3 @@ initial = {kind = "uniform"}
 time = {end = 1.0}
 sequence = {diffusion = 0.1}
 """)
-
-
-@pytest.mark.parametrize(("coefficient", "length"), [(-1.0, 1.0), (np.nan, 1.0), (1.0, 0.0), (1.0, np.inf)])
-def test_diffusion_refuses_what_makes_no_sense(coefficient, length):
-    with pytest.raises(ValueError, match=r"^(coefficient|length) = "):
-        SequenceDiffusion(coefficient, length)
