@@ -145,11 +145,17 @@ class VonMisesFisher(SampledDensity, frozen=True, kw_only=True, tag_field="kind"
 
     about: ClassVar = {"components": Key("densities of the mixture", [{"center": [1.0, 0.0], "concentration": 50.0}])}
 
+    @property
+    def columns(self) -> tuple[list[Vector], list[float], list[float]]:
+        """Return the centers, the concentrations and the masses of the components."""
+        parts = self.components
+        return [part.center for part in parts], [part.concentration for part in parts], [part.mass for part in parts]
+
     def problems(self, domain: Domain) -> Problems:
         yield from super().problems(domain)
         for index, component in enumerate(self.components):
             yield from _vector(f"initial.components[{index}].center", component.center, domain)
-        yield from _masses("initial.components.mass", [component.mass for component in self.components])
+        yield from _masses("initial.components.mass", self.columns[2])
 
 
 class Moebius(SampledDensity, frozen=True, kw_only=True, tag_field="kind", tag="moebius"):

@@ -101,14 +101,9 @@ def _points(mesh: Mesh, dimension: int, kind: sections.Points) -> Floats:
 
 def _von_mises_fisher(mesh: Mesh, dimension: int, kind: sections.VonMisesFisher) -> Floats:
     """Return the initial distribution (cells,) of the polar angle, per radian, for von Mises–Fisher densities."""
-    parts = kind.components
-    return initial.initial_von_mises_fisher(
-        mesh,
-        dimension,
-        [part.concentration for part in parts],
-        [part.mass for part in parts],
-        [part.center[0] for part in parts],
-    )
+    centers, concentrations, masses = kind.columns
+    cosines = [center[0] for center in centers]
+    return initial.initial_von_mises_fisher(mesh, dimension, concentrations, masses, cosines)
 
 
 _INITIAL: dict[type, Callable[[Mesh, int, Any], Floats]] = {

@@ -114,26 +114,6 @@ def transport_moebius(tokens: Floats, axis: ArrayLike, parameter: float) -> Floa
     return unit_vectors((z + np.tanh(parameter)) * e + (tokens - z * e) / np.cosh(parameter))
 
 
-def tokens_points(
-    points: ArrayLike, masses: ArrayLike | None, count: int, *, normalized: bool = True
-) -> tuple[Floats, Floats]:
-    """Return directions (count, d) and masses (count,) of tokens, count/k at each of ``points`` (k, d) in order.
-
-    The masses are scaled to the sum 1.
-
-    normalized   False to return positions x = rθ with the lengths of the points instead of directions θ
-
-    Raises ValueError unless count is a multiple of the number of points.
-    """
-    positions = np.asarray(points, dtype=float)
-    positions = unit_vectors(positions) if normalized else positions
-    weights = np.ones(len(positions)) if masses is None else np.asarray(masses, dtype=float)
-    if count % len(positions):
-        raise ValueError(f"count = {count}: expected a multiple of {len(positions)}, the number of points")
-    each = count // len(positions)
-    return np.repeat(positions, each, axis=0), np.repeat(weights / (each * weights.sum()), each)
-
-
 def tokens_gaussian(count: int, dimension: int, mean: ArrayLike, variance: ArrayLike, seed: int = 0) -> Floats:
     """Return random positions (count, dimension) of tokens with the normal distribution N(mean, variance) in R^d.
 

@@ -11,7 +11,7 @@ from meanfield.domains.particles import initial as particles
 from meanfield.domains.particles.sampling import sample_tokens
 from meanfield.domains.sphere.embeddings import embeddings_of
 from meanfield.sections import initial as sections
-from meanfield.sections.section import tag_of
+from solvers.mesh.coordinates import unit_vectors
 from solvers.mesh.mesh import Floats
 
 
@@ -22,26 +22,23 @@ def draw_tokens(
 
     ``initial.sampling`` selects random tokens or tokens of low discrepancy. The masses have the sum 1. Positions are
     directions times ``initial.radius`` (1 by default), except for a Gaussian and waves, which define positions. If
-    ``normalized`` is false and no radius is given, points and tokens of a file keep their lengths. All tokens of a file
-    are returned, regardless of ``count``. Raises ValueError for an invalid kind, count or file, OSError for a missing
-    file.
+    ``normalized`` is false and no radius is given, points and tokens of a file keep their lengths. All points, and all
+    tokens of a file, are returned, regardless of ``count``. Raises ValueError for an invalid file, OSError for a
+    missing file.
     """
-    kind = tag_of(type(initial))
-    if type(initial) in USER_TOKENS:
-        drawn, given = USER_TOKENS[type(initial)](initial, count, dimension, seed), initial.radius is not None
-        positions, masses = particles.tokens_points(drawn, None, count, normalized=normalized or given)
-        return (initial.radius or 1.0) * positions, masses
-    if kind not in _TOKENS:
-        raise ValueError(f"initial.kind = {kind}: expected one of {', '.join(_TOKENS)} for particles")
-    if not normalized and initial.radius is None and isinstance(initial, sections.Points | sections.Tokens):
-        points, weights = _points_of(initial, dimension)
-        return particles.tokens_points(points, weights, max(count, len(points)), normalized=False)
-    if isinstance(initial, sections.SampledDensity) and initial.sampling != "random":
-        drawn, masses_drawn = sample_tokens(initial, count, dimension, seed), None
+    kind, masses = type(initial), None
+    if isinstance(initial, sections.Points | sections.Tokens):
+        positions, masses = _points_of(initial, dimension)
+    elif kind in USER_TOKENS:
+        positions = USER_TOKENS[kind](initial, count, dimension, seed)
+    elif isinstance(initial, sections.SampledDensity) and initial.sampling != "random":
+        positions = sample_tokens(initial, count, dimension, seed)
     else:
-        drawn, masses_drawn = _TOKENS[kind](initial, count, dimension, seed)
-    radius = 1.0 if initial.radius is None else initial.radius
-    return radius * drawn, np.full(len(drawn), 1 / len(drawn)) if masses_drawn is None else masses_drawn
+        positions = _TOKENS[kind](initial, count, dimension, seed)
+    if kind not in _TOKENS and (normalized or initial.radius is not None):
+        positions = unit_vectors(positions)
+    weights = np.ones(len(positions)) if masses is None else np.array(masses)
+    return (initial.radius or 1.0) * positions, weights / weights.sum()
 
 
 def _points_of(kind: sections.Points | sections.Tokens, dimension: int) -> tuple[Floats, tuple[float, ...] | None]:
@@ -51,42 +48,20 @@ def _points_of(kind: sections.Points | sections.Tokens, dimension: int) -> tuple
     return embeddings_of(kind, dimension), None
 
 
-def _von_mises_fisher(kind: sections.VonMisesFisher, count: int, dimension: int, seed: int) -> tuple[Floats, None]:
-    """Return tokens (count, d) drawn from von Mises–Fisher densities, and None for their masses."""
-    return particles.tokens_von_mises_fisher(
-        count,
-        [component.center for component in kind.components],
-        [component.concentration for component in kind.components],
-        [component.mass for component in kind.components],
-        seed,
-    ), None
-
-
-def _tokens_of_file(kind: sections.Tokens, count: int, dimension: int, seed: int) -> tuple[Floats, None]:
-    """Return the tokens (count, d) of a file of embeddings, and None for their masses."""
-    embeddings = embeddings_of(kind, dimension)
-    return particles.tokens_points(embeddings, None, len(embeddings))[0], None
-
-
 USER_TOKENS: dict[type, Callable[[Any, int, int, int], Floats]] = {}  # of components: section, n, d, seed → positions
-_TOKENS: dict[str, Callable[[Any, int, int, int], tuple[Floats, Floats | None]]] = {
-    "uniform": lambda kind, n, d, seed: (particles.tokens_uniform(n, d, seed), None),
-    "perturbed": lambda kind, n, d, seed: (
-        particles.tokens_perturbed(n, d, kind.amplitude, kind.degrees, kind.seed, seed),
-        None,
+_TOKENS: dict[type, Callable[[Any, int, int, int], Floats]] = {
+    sections.Uniform: lambda kind, n, d, seed: particles.tokens_uniform(n, d, seed),
+    sections.Perturbed: lambda kind, n, d, seed: particles.tokens_perturbed(
+        n, d, kind.amplitude, kind.degrees, kind.seed, seed
     ),
-    "harmonic": lambda kind, n, d, seed: (
-        particles.tokens_harmonic(n, d, kind.degree, kind.order, kind.amplitude, seed),
-        None,
+    sections.Harmonic: lambda kind, n, d, seed: particles.tokens_harmonic(
+        n, d, kind.degree, kind.order, kind.amplitude, seed
     ),
-    "von_mises_fisher": _von_mises_fisher,
-    "moebius": lambda kind, n, d, seed: (particles.tokens_moebius(n, kind.axis, kind.parameter, seed), None),
-    "points": lambda kind, n, d, seed: particles.tokens_points(kind.points, kind.masses, n),
-    "tokens": _tokens_of_file,
-    "gaussian": lambda kind, n, d, seed: (particles.tokens_gaussian(n, d, kind.mean, kind.variance, seed), None),
-    "equiangular": lambda kind, n, d, seed: (particles.tokens_equiangular(n, d, kind.cosine), None),
-    "waves": lambda kind, n, d, seed: (
-        particles.tokens_waves(n, kind.mean, kind.amplitude, kind.modes, kind.seed),
-        None,
+    sections.VonMisesFisher: lambda kind, n, d, seed: particles.tokens_von_mises_fisher(n, *kind.columns, seed=seed),
+    sections.Moebius: lambda kind, n, d, seed: particles.tokens_moebius(n, kind.axis, kind.parameter, seed),
+    sections.Gaussian: lambda kind, n, d, seed: particles.tokens_gaussian(n, d, kind.mean, kind.variance, seed),
+    sections.Equiangular: lambda kind, n, d, seed: particles.tokens_equiangular(n, d, kind.cosine),
+    sections.Waves: lambda kind, n, d, seed: particles.tokens_waves(
+        n, kind.mean, kind.amplitude, kind.modes, kind.seed
     ),
 }

@@ -98,9 +98,8 @@ def _sample_von_mises_fisher(kind: sections.VonMisesFisher, dimension: int, poin
 
     The first coordinate of a point selects the component, and then the angle from the center.
     """
-    centers = unit_vectors(np.array([part.center for part in kind.components]))
-    concentrations = np.array([part.concentration for part in kind.components])
-    masses = np.array([part.mass for part in kind.components])
+    centers, concentrations, masses = (np.array(column) for column in kind.columns)
+    centers = unit_vectors(centers)
     if dimension == 2:
         return _place_on_circle(_find_angles_on_circle(centers, concentrations, masses, points[:, 0]))
     ends = np.concatenate([[0.0], np.cumsum(masses)]) / masses.sum()

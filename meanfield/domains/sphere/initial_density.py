@@ -88,12 +88,7 @@ INITIAL: dict[type, Callable[[Mesh, Any], Floats]] = {
     sections.Uniform: lambda mesh, kind: initial.initial_uniform(mesh),
     sections.Perturbed: lambda mesh, kind: initial.initial_perturbed(mesh, kind.amplitude, kind.degrees, kind.seed),
     sections.Harmonic: lambda mesh, kind: initial.initial_harmonic(mesh, kind.degree, kind.order, kind.amplitude),
-    sections.VonMisesFisher: lambda mesh, kind: initial.initial_von_mises_fisher(
-        mesh,
-        [component.center for component in kind.components],
-        [component.concentration for component in kind.components],
-        [component.mass for component in kind.components],
-    ),
+    sections.VonMisesFisher: lambda mesh, kind: initial.initial_von_mises_fisher(mesh, *kind.columns),
     sections.Moebius: lambda mesh, kind: initial.initial_moebius(mesh, kind.axis, kind.parameter),
     sections.Points: lambda mesh, kind: initial.initial_points(mesh, kind.points, kind.masses),
     sections.Tokens: _tokens,

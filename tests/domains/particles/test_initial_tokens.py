@@ -14,7 +14,6 @@ from meanfield.domains.particles.initial import (
     tokens_harmonic,
     tokens_moebius,
     tokens_perturbed,
-    tokens_points,
     tokens_uniform,
     tokens_von_mises_fisher,
 )
@@ -190,14 +189,6 @@ def test_harmonic(dimension, degree, order, amplitude):
 def test_what_cannot_be_drawn_is_refused():
     with pytest.raises(ValueError, match=r"^amplitude = 0.8: expected at most 0.70"):
         tokens_harmonic(10, 2, 1, 0, 0.8)
-    with pytest.raises(ValueError, match="count = 10: expected a multiple of 3"):
-        tokens_points(np.eye(3), None, 10)
-
-
-def test_points_keep_order_and_mass():
-    points, masses = tokens_points([[2.0, 0.0], [0.0, -3.0]], [3.0, 1.0], 4)
-    assert np.array_equal(points, [[1, 0], [1, 0], [0, -1], [0, -1]])
-    assert np.array_equal(masses, [0.375, 0.375, 0.125, 0.125])
 
 
 @pytest.mark.parametrize("domain", [{"manifold": "particles", "dimension": 2, "count": 4}, FREE_RADIUS])
@@ -250,8 +241,6 @@ def test_sections_without_a_draw(tmp_path):
     assert np.array_equal(draw_tokens(sections.Equiangular(cosine=0.2), 4, 6)[0], tokens_equiangular(4, 6, 0.2))
     found, _ = draw_tokens(sections.Gaussian(mean=(1.0, 2.0), variance=1e-8), 30, 2)
     assert found == pytest.approx(np.tile([1.0, 2.0], (30, 1)), abs=1e-3)  # ten standard deviations
-    with pytest.raises(ValueError, match=r"initial.kind = interval: expected one of uniform, .* for particles"):
-        draw_tokens(sections.Interval(low=0.0, high=1.0), 4, 2)
     with pytest.raises(ValueError, match=r"expected an array \(n, 3\), got \(3, 2\)"):
         draw_tokens(sections.Tokens(file=str(tmp_path / "tokens.npy")), 1, 3)
 
