@@ -4,8 +4,7 @@ from __future__ import annotations
 
 import tempfile
 import tomllib
-from collections.abc import Callable, Iterator, Mapping, Sequence, Sized
-from contextlib import closing
+from collections.abc import Callable, Mapping, Sequence, Sized
 from numbers import Integral
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -20,15 +19,15 @@ from meanfield.results.refusals import with_python_names
 from meanfield.results.result import Result
 from meanfield.results.runs import CaseSource, load_case, open_run
 from meanfield.runtime.progress import has_bar
-from meanfield.runtime.signals import terminate_as_interrupt
 from meanfield.sections.section import Section
 from meanfield.sweeping.case import Sweep, parse_sweep
+from meanfield.sweeping.columns import stack_columns
 from meanfield.sweeping.dask_pool import with_client
-from meanfield.sweeping.driver import kept_points, work_of
+from meanfield.sweeping.driver import kept_points, solve_into, work_of
 from meanfield.sweeping.index import open_index
 from meanfield.sweeping.local_pool import SolverLost, cores, with_processes
 from meanfield.sweeping.point import FAILED, PointResult
-from meanfield.sweeping.progress import SweepProgress
+from meanfield.sweeping.progress import SweepProgress, solve
 from meanfield.sweeping.results import SweepResults, read_sweep
 from meanfield.sweeping.scalars import axes, long_name, scalars
 from meanfield.sweeping.tasks import Solver, Work
@@ -138,11 +137,14 @@ def sweep(
     rows: dict[int, dict[str, Any]] = {}
     status = np.full(count, "", dtype=object)
     reasons = status.copy()
+
+    def collect(results: Mapping[int, PointResult]) -> None:
+        for number, result in results.items():
+            rows[number] = _row(result, scalars or {})
+            status[number], reasons[number] = result.status, result.reason
+
     try:
-        for results in _solve_points(solver, work, plan.title, quiet):
-            for number, result in results.items():
-                rows[number] = _row(result, scalars or {})
-                status[number], reasons[number] = result.status, result.reason
+        solve(work, solver, SweepProgress(plan.title or "sweep", count, 0, quiet), collect)
     except SolverLost as error:
         lost = status == ""
         status[lost], reasons[lost] = FAILED, str(error)
@@ -217,18 +219,11 @@ def _solve_into(path: Path, plan: Sweep, solver: Solver, overwrite: bool, quiet:
     lock = Lock(path)
     try:
         index = open_index(path, plan, "meanfield.sweep", overwrite=overwrite, retry=False)
-        if not index.closed:
-            index.start()
+        work = work_of(index)
         try:
-            for results in _solve_points(solver, work_of(index), plan.title, quiet):
-                index.put(results)
-        except (KeyboardInterrupt, SolverLost) as error:
-            index.close("interrupted")
-            if isinstance(error, SolverLost):
-                raise SolverLost(f"{error}; {kept_points(index)}; the same call continues") from None
-            raise
-        if not index.closed:
-            index.close("finished")
+            solve_into(index, work, solver, SweepProgress(plan.title or "sweep", len(work.numbers), 0, quiet))
+        except SolverLost as error:
+            raise SolverLost(f"{error}; {kept_points(index)}; the same call continues") from None
     finally:
         lock.release()
 
@@ -243,18 +238,6 @@ def _plan(case: CaseSource, keys: Mapping[str, Sequence[Any]]) -> Sweep:
             raise CaseError(f"keys[{key!r}] = {values!r}: expected a list of values, such as [2, 4, 8]")
     texts = [f'"{key}" = {inline(list(values))}' for key, values in keys.items()]
     return parse_sweep("\n".join([f"title = {inline(case.title)}", "[keys]", *texts, ""]), base=to_toml(case))
-
-
-def _solve_points(solver: Solver, work: Work, title: str, quiet: bool) -> Iterator[dict[int, PointResult]]:
-    """Solve the points of a sweep with a progress bar, and yield their results by number."""
-    with (
-        SweepProgress(title or "sweep", len(work.numbers), 0, quiet) as progress,
-        terminate_as_interrupt(),
-        closing(solver(work)) as solved,
-    ):
-        for results in solved:
-            progress.update(results)
-            yield results
 
 
 def _row(result: PointResult, functions: Mapping[str, Scalar]) -> dict[str, Any]:
@@ -278,8 +261,7 @@ def _dataset(
     shape = tuple(len(values) for values in keys.values())
     manifold = plan.points[0].case.domain.manifold
     variables: dict[str, Any] = {name: (tuple(keys), values.reshape(shape)) for name, values in texts.items()}
-    for name in dict.fromkeys(name for row in rows.values() for name in row):
-        values = _stack_scalars(name, rows, len(plan.rows))
+    for name, values in stack_columns([rows.get(number, {}) for number in range(len(plan.rows))]).items():
         inner = axes(name, values.ndim - 1, manifold)
         variables[name] = ((*keys, *inner), values.reshape(*shape, *values.shape[1:]), {"long_name": long_name(name)})
     coordinates = {key: _labels_of(values) for key, values in keys.items()}
@@ -306,14 +288,3 @@ def _with_coordinates(dataset: Dataset, keys: Sequence[str]) -> Dataset:
     for name in names.values():
         dataset = dataset.set_xindex(name)
     return dataset
-
-
-def _stack_scalars(name: str, rows: Mapping[int, Mapping[str, Any]], count: int) -> np.ndarray:
-    """Return the values (points, ...) of one scalar result in all runs of a sweep, padded with NaN to one shape."""
-    shapes = [np.shape(row[name]) for row in rows.values() if name in row]
-    values = np.full((count, *np.max(shapes, axis=0).astype(int)), np.nan)
-    for number, row in rows.items():
-        if name in row:
-            place: tuple[Any, ...] = (number, *(slice(length) for length in np.shape(row[name])))
-            values[place] = row[name]
-    return values

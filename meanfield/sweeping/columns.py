@@ -115,7 +115,7 @@ def columns_of(results: Mapping[int, PointResult]) -> Columns:
         np.array([len(r.tables.get("time", ())) for r in found], dtype=np.int64),
     )
     rows = [_by_path("result", scalars(r.tables)) | _by_path("samples", r.tables) for r in found]
-    return Columns(outcomes, _stack_columns(rows))
+    return Columns(outcomes, stack_columns(rows))
 
 
 def _by_path(group: str, values: Mapping[str, Floats]) -> dict[str, Floats]:
@@ -123,7 +123,7 @@ def _by_path(group: str, values: Mapping[str, Floats]) -> dict[str, Floats]:
     return {f"{group}/{name}": value for name, value in values.items()}
 
 
-def _stack_columns(rows: Sequence[Mapping[str, Floats]]) -> dict[str, Floats]:
+def stack_columns(rows: Sequence[Mapping[str, Floats]]) -> dict[str, Floats]:
     """Return one column (rows, ...) for each name, whose shape contains all values of that name.
 
     Entries are NaN where a row has no value or a smaller one.

@@ -2,20 +2,18 @@
 
 from __future__ import annotations
 
-from contextlib import closing
 from pathlib import Path
 
 from meanfield.case.errors import CaseError
 from meanfield.case.load import to_toml
 from meanfield.runtime.messages import command_of, counted, print_message
 from meanfield.runtime.paths import output_for
-from meanfield.runtime.signals import terminate_as_interrupt
 from meanfield.sweeping.case import Sweep, load_sweep
 from meanfield.sweeping.dask_pool import with_dask
 from meanfield.sweeping.files import lock_path_of_part, require_folders, require_free
 from meanfield.sweeping.index import Index, PartOfIndex, open_index, open_part
 from meanfield.sweeping.local_pool import SolverLost, cores, with_processes
-from meanfield.sweeping.progress import SweepProgress
+from meanfield.sweeping.progress import SweepProgress, solve
 from meanfield.sweeping.tasks import Solver, Work, with_absolute_paths
 from solvers.io.lock import Lock
 from solvers.io.repair import FileError
@@ -91,32 +89,33 @@ def kept_points(index: Index) -> str:
     return f"{count - len(index.waiting)} of {count} points are kept in {index.path}"
 
 
+def solve_into(index: Index, work: Work, solver: Solver, progress: SweepProgress) -> None:
+    """Make the runs of ``work``, and store their results in the index as they arrive, also up to an interrupt."""
+    if not index.closed:
+        index.start()
+    try:
+        solve(work, solver, progress, index.put)
+    except (KeyboardInterrupt, SolverLost):
+        index.close("interrupted")
+        raise
+    if not index.closed:
+        index.close("finished")
+
+
 def _solve(index: Index, work: Work, solver: Solver, quiet: bool) -> int:
     """Make the runs of ``work``, store results as they arrive, print how the sweep ended, and return the status.
 
     The exit status is DONE, POINTS_FAILED or INTERRUPTED.
     """
-    sweep, count = index.sweep, len(index.sweep.rows)
-    if not index.closed:
-        index.start()
+    count = len(index.sweep.rows)
     try:
-        with (
-            SweepProgress(index.path.stem, count, count - len(work.numbers), quiet) as progress,
-            terminate_as_interrupt(),
-            closing(solver(work)) as solved,
-        ):
-            for results in solved:
-                index.put(results)
-                progress.update(results)
-    except (KeyboardInterrupt, SolverLost) as error:
-        index.close("interrupted")
-        if isinstance(error, SolverLost):
-            raise CaseError(f"{error}; {kept_points(index)}; continue with the same command") from None
+        solve_into(index, work, solver, SweepProgress(index.path.stem, count, count - len(work.numbers), quiet))
+    except SolverLost as error:
+        raise CaseError(f"{error}; {kept_points(index)}; continue with the same command") from None
+    except KeyboardInterrupt:
         print_message(f"interrupted; {kept_points(index)}; continue with the same command")
         return INTERRUPTED
-    if not index.closed:
-        index.close("finished")
-    _print_end(index, sweep, len(work.numbers), quiet)
+    _print_end(index, index.sweep, len(work.numbers), quiet)
     return POINTS_FAILED if index.failed or index.timed_out else DONE
 
 

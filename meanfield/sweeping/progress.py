@@ -3,12 +3,15 @@
 from __future__ import annotations
 
 import time as clock
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
+from contextlib import closing
 from typing import Self
 
 from meanfield.runtime.messages import print_message
 from meanfield.runtime.progress import LOG_EVERY, bar_stream, close_bar, has_bar
+from meanfield.runtime.signals import terminate_as_interrupt
 from meanfield.sweeping.point import FAILED, PointResult
+from meanfield.sweeping.tasks import Solver, Work
 
 
 class SweepProgress:
@@ -49,3 +52,16 @@ class SweepProgress:
     def __exit__(self, *error: object) -> None:
         if self._terminal:
             close_bar(self._bar, self._stream)
+
+
+def solve(
+    work: Work, solver: Solver, progress: SweepProgress, collect: Callable[[Mapping[int, PointResult]], None]
+) -> None:
+    """Make the runs of ``work``, show the progress, and call ``collect`` with the results by number as they arrive.
+
+    SIGTERM raises KeyboardInterrupt, as Ctrl-C does.
+    """
+    with progress, terminate_as_interrupt(), closing(solver(work)) as solved:
+        for results in solved:
+            collect(results)
+            progress.update(results)

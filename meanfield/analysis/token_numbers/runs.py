@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from contextlib import closing
 from dataclasses import dataclass
 
 import numpy as np
@@ -17,10 +16,10 @@ from meanfield.clusters.among_tokens import find_clusters_of_tokens
 from meanfield.domains.common.model_of_case import heads_by_layer
 from meanfield.domains.particles.diagnostics import cluster_scale
 from meanfield.domains.particles.setup import particle_velocity
-from meanfield.runtime.signals import Interrupted, terminate_as_interrupt
+from meanfield.runtime.signals import Interrupted
 from meanfield.sweeping.local_pool import with_processes
 from meanfield.sweeping.point import FINISHED, PointResult
-from meanfield.sweeping.progress import SweepProgress
+from meanfield.sweeping.progress import SweepProgress, solve
 from meanfield.sweeping.tasks import Work
 from solvers.mesh.mesh import Floats
 
@@ -77,26 +76,11 @@ def run_tokens(
             rows[number] = reduce(number, result)
 
     title = cases[0].title or "tokens"
-    _solve(Work(range(count), case_of), min(jobs, count), title, quiet, collect)
+    progress = SweepProgress(title, count, 0, quiet)
+    try:
+        solve(Work(range(count), case_of), with_processes(min(jobs, count)), progress, collect)
+    except KeyboardInterrupt:
+        raise Interrupted(f"interrupted; {len(rows)} of {count} runs of tokens were done, and none is kept") from None
     columns = [np.array([rows[number][part] for number in range(count)]) for part in range(3)]
     distance, moments, clusters = (column.reshape(*shape, *column.shape[1:]) for column in columns)
     return TokenRuns(distance, moments, clusters)
-
-
-def _solve(
-    work: Work, jobs: int, title: str, quiet: bool, collect: Callable[[Mapping[int, PointResult]], None]
-) -> None:
-    """Make the runs of ``work`` and call ``collect`` with the results as they arrive."""
-    count, done = len(work.numbers), 0
-    try:
-        with (
-            SweepProgress(title, count, 0, quiet) as progress,
-            terminate_as_interrupt(),
-            closing(with_processes(jobs)(work)) as solved,
-        ):
-            for results in solved:
-                collect(results)
-                done += len(results)
-                progress.update(results)
-    except KeyboardInterrupt:
-        raise Interrupted(f"interrupted; {done} of {count} runs of tokens were done, and none is kept") from None

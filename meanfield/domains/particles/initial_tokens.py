@@ -48,6 +48,11 @@ def _points_of(kind: sections.Points | sections.Tokens, dimension: int) -> tuple
     return embeddings_of(kind, dimension), None
 
 
+def _von_mises_fisher(kind: sections.VonMisesFisher, count: int, dimension: int, seed: int) -> Floats:
+    """Return tokens (count, d) drawn from von Mises–Fisher densities."""
+    return particles.tokens_von_mises_fisher(count, *kind.columns, seed)
+
+
 USER_TOKENS: dict[type, Callable[[Any, int, int, int], Floats]] = {}  # of components: section, n, d, seed → positions
 _TOKENS: dict[type, Callable[[Any, int, int, int], Floats]] = {
     sections.Uniform: lambda kind, n, d, seed: particles.tokens_uniform(n, d, seed),
@@ -57,7 +62,7 @@ _TOKENS: dict[type, Callable[[Any, int, int, int], Floats]] = {
     sections.Harmonic: lambda kind, n, d, seed: particles.tokens_harmonic(
         n, d, kind.degree, kind.order, kind.amplitude, seed
     ),
-    sections.VonMisesFisher: lambda kind, n, d, seed: particles.tokens_von_mises_fisher(n, *kind.columns, seed=seed),
+    sections.VonMisesFisher: _von_mises_fisher,
     sections.Moebius: lambda kind, n, d, seed: particles.tokens_moebius(n, kind.axis, kind.parameter, seed),
     sections.Gaussian: lambda kind, n, d, seed: particles.tokens_gaussian(n, d, kind.mean, kind.variance, seed),
     sections.Equiangular: lambda kind, n, d, seed: particles.tokens_equiangular(n, d, kind.cosine),
