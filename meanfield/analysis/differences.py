@@ -2,21 +2,20 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-
 from meanfield.runtime.segments import case_table
+from meanfield.sweeping.grid import flatten_table
 from solvers.io.run_file import Run
 
 IGNORED = ("title", "output")  # sections that change no state
 _SHOWN = 24  # characters of a value; for longer values, and for lists, only the key is named
 
 
-def differing_keys(a: Mapping[str, object], b: Mapping[str, object]) -> dict[str, tuple[object, object]]:
+def differing_keys(a: dict[str, object], b: dict[str, object]) -> dict[str, tuple[object, object]]:
     """Return the dotted keys in which two resolved cases differ, each with its two values; None where a case lacks it.
 
     Titles and the settings of the output are left out. A list is one value.
     """
-    flat = [_flat(case) for case in (a, b)]
+    flat = [flatten_table(case) for case in (a, b)]
     keys = [key for key in dict.fromkeys([*flat[0], *flat[1]]) if key.split(".")[0] not in IGNORED]
     return {key: (flat[0].get(key), flat[1].get(key)) for key in keys if flat[0].get(key) != flat[1].get(key)}
 
@@ -31,14 +30,6 @@ def describe_differences(a: Run, b: Run) -> str | None:
     if not texts:
         return None
     return f"the cases differ in {', '.join(texts[:-1])}{' and ' if texts[1:] else ''}{texts[-1]}"
-
-
-def _flat(table: Mapping[str, object], prefix: str = "") -> dict[str, object]:
-    """Return the values of nested tables as one table with dotted keys."""
-    result: dict[str, object] = {}
-    for name, value in table.items():
-        result |= _flat(value, f"{prefix}{name}.") if isinstance(value, Mapping) else {f"{prefix}{name}": value}
-    return result
 
 
 def _values(a: object, b: object) -> str:

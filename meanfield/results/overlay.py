@@ -13,6 +13,7 @@ from meanfield.figures.figure import load
 from meanfield.figures.panels.options import SCREEN
 from meanfield.figures.panels.selected import PANEL_HEIGHT
 from meanfield.results.result import Result
+from meanfield.sweeping.grid import flatten_table
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -118,20 +119,13 @@ def _numbers(result: Result, name: str) -> Floats:
 
 def _labels(results: Sequence[Result]) -> list[str]:
     """Return labels of results: the keys by which their cases differ, else their numbers."""
-    cases = [dict(_keys(msgspec.to_builtins(result.case))) for result in results]
+    cases = [flatten_table(msgspec.to_builtins(result.case)) for result in results]
     names = [name for name in dict.fromkeys(name for case in cases for name in case) if not name.startswith("output.")]
     differ = [name for name in names if any(case.get(name) != cases[0].get(name) for case in cases)]
     short = {name: name.rpartition(".")[2] for name in differ if name != "title"}
     if not 0 < len(short) <= MAX_KEYS:
         return [result.case.title if "title" in differ else f"run {k + 1}" for k, result in enumerate(results)]
     return [", ".join(f"{word} = {_text(case.get(name))}" for name, word in short.items()) for case in cases]
-
-
-def _keys(table: Any, path: str = "") -> list[tuple[str, Any]]:
-    """Return the dotted keys of nested tables with their values."""
-    if not isinstance(table, dict):
-        return [(path, table)]
-    return [pair for key, value in table.items() for pair in _keys(value, f"{path}.{key}" if path else key)]
 
 
 def _text(value: Any) -> str:
