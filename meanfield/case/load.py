@@ -104,24 +104,6 @@ def shipped() -> dict[str, str]:
     return {name: tomllib.loads(text).get("title", "") for name, text in sorted(shipped_texts("cases").items())}
 
 
-class Template:
-    """Case text from which many cases are made; the TOML is parsed once."""
-
-    def __init__(self, text: str, source: str = "case") -> None:
-        self._data = read_toml(text, source)
-
-    def case(self, overrides: Sequence[str] = ()) -> Case:
-        """Return the case of the template's text with ``overrides``, such as "attention.beta=4". Raises CaseError."""
-        return _case_of(_copy_tables(self._data), overrides)
-
-
-def _copy_tables(data: Any) -> Any:
-    """Return a copy of nested tables and lists; all other TOML values are immutable."""
-    if isinstance(data, dict):
-        return {key: _copy_tables(value) for key, value in data.items()}
-    return [_copy_tables(value) for value in data] if isinstance(data, list) else data
-
-
 def _case_of(data: Toml, overrides: Sequence[str], initial: GivenInitial | None = None) -> Case:
     """Return the validated case of parsed TOML with overrides, and with all defaults. Raises CaseError.
 

@@ -3,22 +3,20 @@
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, Literal, overload
+from typing import Any, Literal
 
 import msgspec
 
 from meanfield.case.case import Case
 from meanfield.case.errors import CaseError, did_you_mean, refusal, refuse_unrepresentable, translate
-from meanfield.case.load import Template, read_text, read_toml, text_of_file, to_toml
+from meanfield.case.load import parse, read_text, read_toml, text_of_file, to_toml
 from meanfield.case.overrides import inline
 from meanfield.sections.section import Count, Positive, Section, Seed
 from meanfield.shipped import shipped_texts
 from meanfield.sweeping.grid import MAX_POINTS, RANDOM_DESIGNS, Value, flatten_table, plan
-
-_KEPT = 1024  # number of points whose cases are cached
 
 
 class Keep(Section, frozen=True):
@@ -70,41 +68,30 @@ class Point:
     case: Case
 
 
-class SweepPoints(Sequence[Point]):
+class SweepPoints:
     """Points of a sweep, whose cases are created on access, because the cases of many points take much memory.
 
     rows   the values of the keys at each point
     """
 
     def __init__(self, base: str, fixed: tuple[str, ...], rows: Sequence[dict[str, Value]]) -> None:
-        self.rows, self._fixed, self._template = rows, fixed, Template(base)
-        self._first: dict[int, Point] = {}
+        self.rows, self._fixed, self._base = rows, fixed, base
 
     def __len__(self) -> int:
         return len(self.rows)
 
-    @overload
-    def __getitem__(self, number: int) -> Point: ...
+    def __iter__(self) -> Iterator[Point]:
+        return (self[number] for number in range(len(self)))
 
-    @overload
-    def __getitem__(self, number: slice) -> list[Point]: ...
-
-    def __getitem__(self, number: int | slice) -> Point | list[Point]:
-        """Return a point (run) or a list of points. Raises CaseError for an invalid case."""
-        if isinstance(number, slice):
-            return [self[k] for k in range(*number.indices(len(self)))]
-        if number in self._first:
-            return self._first[number]
+    def __getitem__(self, number: int) -> Point:
+        """Return a point (run). Raises CaseError for an invalid case."""
         values = self.rows[number]
         ordered = sorted(values, key=lambda key: key.count("."))  # sections first: keys within them prevail
         overrides = tuple(f"{key}={inline(values[key])}" for key in ordered)
         try:
-            point = Point(values, overrides, self._template.case((*self._fixed, *overrides)))
+            return Point(values, overrides, parse(self._base, (*self._fixed, *overrides)))
         except CaseError as error:
             raise CaseError(f"point {number} ({' '.join(overrides)}): {error}") from None
-        if 0 <= number < _KEPT:
-            self._first[number] = point
-        return point
 
     def identity(self, keep: Keep) -> str:
         """Return a hash that identifies a sweep, of the cases of all points (runs) in order, and of ``keep``.
