@@ -114,14 +114,10 @@ class Diagnostics:
 
         The code of each diagnostic stays in the processor cache.
         """
-        samples = self.samples_of(times, states)
+        samples = [self.sample_of(*each) for each in zip(times, states, strict=True)]
         with np.errstate(over="ignore", invalid="ignore"):
             columns = {name: [self.table[name].function(sample) for sample in samples] for name in self.names}
         return {name: np.array(column, dtype=np.float64) for name, column in columns.items()}
-
-    def samples_of(self, times: Sequence[float], states: Sequence[Floats]) -> list[Any]:
-        """Return the samples of several states, from which diagnostics are computed; they may share computations."""
-        return [self.sample_of(*each) for each in zip(times, states, strict=True)]
 
     def only(self, names: Sequence[str]) -> Self:
         """Return the same selection of diagnostics restricted to the given names."""

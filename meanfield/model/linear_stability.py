@@ -185,15 +185,11 @@ class BelowTwiceTheMean:
     """
 
     def __init__(self, mesh: Mesh) -> None:
-        self._mesh, self._highest = mesh, 0  # index of the highest cell in the last full comparison
+        self._mesh = mesh
 
     def __call__(self, values: Floats, step: float) -> Step:
         """Return ``step`` if no cell of the density ``values`` reaches twice the mean, else ∞."""
         (mass, _, largest), limit = summary_of(self._mesh, values), MAX_DENSITY / self._mesh.volume
-        if largest is not None:
-            bound: Step = self._mesh.backend.evaluate(formulas.step_below, largest, mass, limit, step)
-            return bound
-        if values[self._highest] >= limit * mass:  # one comparison suffices while a cluster lasts
-            return np.inf
-        self._highest = highest = int(values.argmax())
-        return formulas.step_below(float(values[highest]), float(mass), limit, step)
+        highest = values.max() if largest is None else largest
+        bound: Step = self._mesh.backend.evaluate(formulas.step_below, highest, mass, limit, step)
+        return bound

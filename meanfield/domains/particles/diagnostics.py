@@ -234,22 +234,7 @@ def diagnostics_particles(
         "clusters": DIAGNOSTICS["clusters"]._replace(attributes=(("scale", scale),)),
         "modes": DIAGNOSTICS["modes"]._replace(attributes=(("bandwidth", bandwidth),)),
     }
-    return DiagnosticsOfTokens(names, table, {"d": dimension, "token": len(masses), **LENGTHS}, sample_of)
-
-
-class DiagnosticsOfTokens(Diagnostics):
-    """Diagnostics of tokens; the attention of few tokens is computed for many samples at once."""
-
-    def samples_of(self, times: Sequence[float], states: Sequence[Floats]) -> list[ParticleSample]:
-        samples: list[ParticleSample] = super().samples_of(times, states)
-        velocity, shape = samples[0].velocity, samples[0].points.shape
-        system = None if set(OF_ATTENTION).isdisjoint(self.names) else system_of(velocity, *shape)
-        if system is not None and all(sample.velocity is velocity for sample in samples):
-            systems = np.zeros(len(samples), dtype=np.intp)
-            found = system.normalizer_and_output(systems, np.stack([sample.attention_points for sample in samples]))
-            for sample, normalizer, output in zip(samples, *found, strict=True):
-                sample.set_attention(normalizer, output)
-        return samples
+    return Diagnostics(names, table, {"d": dimension, "token": len(masses), **LENGTHS}, sample_of)
 
 
 DIAGNOSTICS: Table = {
