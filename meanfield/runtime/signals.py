@@ -130,6 +130,15 @@ def signals_deferred() -> Iterator[None]:
             signal.raise_signal(signalled)
 
 
+def terminate_main_thread() -> None:
+    """Raise SIGTERM in the main thread, also within a system call where the platform supports that."""
+    main = threading.main_thread().ident
+    if hasattr(signal, "pthread_kill") and main is not None:
+        signal.pthread_kill(main, signal.SIGTERM)
+    else:  # on Windows, where the main thread finishes its wait first
+        signal.raise_signal(signal.SIGTERM)
+
+
 @contextmanager
 def _no_interrupt_lost() -> Iterator[None]:
     """Raise KeyboardInterrupt again where a finalizer or the callback of a weak reference has raised it.
@@ -138,17 +147,14 @@ def _no_interrupt_lost() -> Iterator[None]:
     replaced within the block. The repetition is a signal, since a signal also ends a wait, and SIGTERM, since
     background jobs of a shell ignore SIGINT.
     """
-    before, here = sys.unraisablehook, threading.get_ident()
+    before = sys.unraisablehook
     ended, senders = threading.Event(), list[threading.Thread]()
 
     def send(returned: threading.Event) -> None:
         """Wait until ``returned`` is set, then send SIGTERM to the main thread unless the block ends first."""
         returned.wait()
         if not ended.wait(_RETRY):
-            if hasattr(signal, "pthread_kill"):
-                signal.pthread_kill(here, signal.SIGTERM)
-            else:  # on Windows, where the main thread finishes its wait first
-                signal.raise_signal(signal.SIGTERM)
+            terminate_main_thread()
 
     def resend(lost: sys.UnraisableHookArgs) -> None:
         """Handle an exception of a finalizer: start a thread that sends a lost interrupt again."""

@@ -12,7 +12,6 @@ pebble is under the LGPL.
 from __future__ import annotations
 
 import os
-import signal
 import sys
 import threading
 import time as clock
@@ -26,7 +25,7 @@ from typing import Any
 
 from meanfield.case.errors import CaseError
 from meanfield.runtime.children import SAFE_PATH, can_start_python, environment
-from meanfield.runtime.signals import signals_deferred, terminate_as_interrupt
+from meanfield.runtime.signals import signals_deferred, terminate_as_interrupt, terminate_main_thread
 from meanfield.sweeping.point import FAILED, PointResult
 from meanfield.sweeping.tasks import Solved, Solver, Task, Work, as_text
 from meanfield.sweeping.together import solve_task
@@ -185,18 +184,9 @@ def _end_with_parent() -> None:
     assert parent is not None
     parent.join()
     for pause in (ORPHANED, ENDING):
-        _terminate_main_thread()  # first stops a run after its step, then within the step; the folder is removed
+        terminate_main_thread()  # first stops a run after its step, then within the step; the folder is removed
         clock.sleep(pause)
     os._exit(1)
-
-
-def _terminate_main_thread() -> None:
-    """Raise SIGTERM in the main thread, also within a system call where the platform supports that."""
-    main = threading.main_thread().ident
-    if hasattr(signal, "pthread_kill") and main is not None:
-        signal.pthread_kill(main, signal.SIGTERM)
-    else:
-        signal.raise_signal(signal.SIGTERM)
 
 
 def _share_cores(threads: int) -> None:
