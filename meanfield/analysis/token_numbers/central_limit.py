@@ -15,10 +15,11 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import ClassVar, Protocol
+from typing import ClassVar
 
 import numpy as np
 
+from meanfield.analysis.token_numbers.zonal_limit import ZonalFlow
 from meanfield.model.normalization import normalization_of
 from solvers.mesh.mesh import Floats, Mesh
 from solvers.transforms.exponential import exponential_gradient_multipliers, exponential_multipliers
@@ -133,24 +134,8 @@ def _harmonics(points: Points, degree: int) -> Harmonics:
     return CircleHarmonics(points, degree) if isinstance(points, Mesh) else SphereHarmonics(points, degree)
 
 
-class Flow(Protocol):
-    """Backward equation of the influence ψ of a token, at ``points`` with given ``volumes``.
-
-    The errors are small for densities ρ that differ by at most ``max_difference`` of max ρ in neighboring cells.
-    """
-
-    max_difference: ClassVar[float]
-
-    @property
-    def points(self) -> Points: ...
-
-    def step_back(self, influence: Floats, densities: Floats, step: float) -> tuple[Floats, Floats]: ...
-
-    def longest_step(self, speed: float) -> float: ...
-
-
 def central_limit_variance(
-    flow: Flow, densities: Floats, step: float, observables: Floats, outputs: Sequence[int]
+    flow: LinearizedFlow | ZonalFlow, densities: Floats, step: float, observables: Floats, outputs: Sequence[int]
 ) -> Floats:
     """Return the limits of n Var⟨φ, ρ_n⟩ (outputs, m) of m observables after each number of steps in ``outputs``.
 

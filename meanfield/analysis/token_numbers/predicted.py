@@ -9,7 +9,7 @@ import msgspec
 import numpy as np
 
 from meanfield.analysis.stability_report import rates_of, refusal_of_theory
-from meanfield.analysis.token_numbers.central_limit import Flow, LinearizedFlow, Points, central_limit_variance
+from meanfield.analysis.token_numbers.central_limit import LinearizedFlow, Points, central_limit_variance
 from meanfield.analysis.token_numbers.zonal_limit import ZonalFlow
 from meanfield.case.case import Case
 from meanfield.domains.axisymmetric.section import Axisymmetric
@@ -81,7 +81,7 @@ def _count_resolved(most: float, mesh: Mesh, densities: Sequence[Floats]) -> int
     return next((k for k, is_resolved in enumerate(resolved) if not is_resolved), len(densities))
 
 
-def _flow_of(case: Case, resolution: int) -> Flow:
+def _flow_of(case: Case, resolution: int) -> LinearizedFlow | ZonalFlow:
     """Return the backward equation of a case, for a density on a mesh of this resolution."""
     d, attention = case.domain.d, case.attention
     physics = (
