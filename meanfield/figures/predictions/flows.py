@@ -36,21 +36,23 @@ def centroid_of_moebius(case: Case) -> Prediction | None:
     if not isinstance(start, Moebius) or not is_plain(case):
         return None
     if case.attention.beta == 0 and d == 2:
-        return Prediction(lambda times: _mean_length_on_circle(abs(start.parameter), times))
+        return Prediction(lambda times: _logistic_length(np.sinh(start.parameter / 2) ** 2, times))
     if case.attention.beta == 0 and d == 3:
         return Prediction(lambda times: _mean_cosine(_solve_ode(_mean_cosine, abs(start.parameter), times)))
     if d >= HIGH_DIMENSION:
-        return Prediction(lambda times: _orthogonal(float(np.tanh(abs(start.parameter))), times), "as d → ∞")
+        odds = np.sinh(start.parameter) ** 2
+        return Prediction(lambda times: _logistic_length(odds, 2 * times), "as d → ∞")
     return None
 
 
-def _mean_length_on_circle(parameter: float, times: Floats) -> Floats:
-    """Return the length r of the mean token on the circle at ``times``: ṙ = r(1 − r²)/2 from r(0) = tanh(s/2).
+def _logistic_length(odds: float, growth: Floats) -> Floats:
+    """Return the length r of the mean token where r²/(1 − r²), at first ``odds``, has grown by the factor e^growth.
 
-    s = ``parameter``. The solution follows from r²/(1 − r²) ∝ eᵗ.
+    On the circle from r(0) = tanh(s/2): ṙ = r(1 − r²)/2, and growth = t. In the limit d → ∞ from r(0) = tanh s, the
+    components of tokens across the axis of the mean token are orthogonal: r² = g, ġ = 2g(1 − g), and growth = 2t.
     """
-    odds = np.sinh(parameter / 2) ** 2 * np.exp(np.minimum(times, 700.0))
-    return np.asarray(np.sqrt(odds / (1 + odds)))
+    later = odds * np.exp(np.minimum(growth, 700.0))
+    return np.asarray(np.sqrt(later / (1 + later)))
 
 
 def _mean_cosine(parameter: Floats) -> Floats:
@@ -60,15 +62,6 @@ def _mean_cosine(parameter: Floats) -> Floats:
     """
     s = np.clip(parameter, 1e-6, 300.0)
     return np.asarray(np.where(parameter < 1e-6, 2 * parameter / 3, 1 / np.tanh(s) - s / np.sinh(s) ** 2))
-
-
-def _orthogonal(length: float, times: Floats) -> Floats:
-    """Return the length √g of the mean token at ``times`` in the limit d → ∞: ġ = 2g(1 − g) from √g = ``length``.
-
-    g is the cosine of two of many tokens; their components across the axis of the mean token are orthogonal.
-    """
-    odds = length**2 / (1 - length**2) * np.exp(np.minimum(2 * times, 700.0))
-    return np.asarray(np.sqrt(odds / (1 + odds)))
 
 
 def centroid_of_equiangular(case: Case) -> Prediction | None:
