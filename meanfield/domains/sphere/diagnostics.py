@@ -28,8 +28,7 @@ from meanfield.diagnostics.table import (
 from meanfield.domains.sphere.causal import CausalVelocity
 from meanfield.equation import Velocity
 from meanfield.model import functionals
-from meanfield.model.errors import ArgumentError
-from meanfield.model.heads import multiple, steepness
+from meanfield.model.heads import steepness
 from solvers.mesh.mesh import Floats, Mesh
 from solvers.transforms.exponential import exponential_degree, exponential_gradient_multipliers
 from solvers.transforms.harmonics import Harmonics, harmonic_transform
@@ -256,15 +255,11 @@ def diagnostics_round(
     degrees    the last degree of the power; by default a few beyond the fastest growing degree
     labels     number of labels of a causal mask, positions of tokens in the sequence: densities are then (labels·cells)
 
-    Raises ValueError for an entropy_rate of attention other than with Q = K = V = I and layer norm post. The kernel
-    e^{β⟨x,y⟩} and the absence of a feed-forward network are assumed, not checked.
+    The entropy_rate is that of attention alone, of one head with Q = K = V = I, the kernel e^{β⟨x,y⟩} and layer norm
+    post.
     """
     velocity_at = (lambda time: velocity.restricted_to_mass) if isinstance(velocity, Velocity) else velocity
     attention = velocity_at(0.0).attention
-    if "entropy_rate" in names and not _has_entropy_rate(velocity_at(0.0), labels):
-        raise ArgumentError(
-            "names", "entropy_rate", "other names, unless the layer is one head with Q = K = V = I and layer norm post"
-        )
     # highest degree that the cells resolve
     max_degree = mesh.cells // 2 if mesh.dimension == 1 else len(mesh.ring_cells)
     last = min(max(16, attention.rate_degree + 4), max_degree) if degrees is None else degrees
@@ -285,18 +280,6 @@ def diagnostics_round(
         {"d": mesh.centers.shape[1], "degree": last + 1, "label": labels, "cell": mesh.cells, **LENGTHS},
         samples_of,
     )
-
-
-def _has_entropy_rate(velocity: Velocity, labels: int) -> bool:
-    """Return whether the formulas of ``entropy_rate`` hold: the velocity is ∇Γ/Z or ∇Γ.
-
-    Γ = (1/β) ∫e^{β⟨x,y⟩}ρ(y) dy, and Z is the sum of the kernel.
-    """
-    attention = velocity.attention
-    head = attention.heads[0]
-    ones = multiple(head.query) == multiple(head.key) == head.value_scale == head.weight == 1.0
-    plain = not attention.normalization.is_two_sided and velocity.norm.name == "post" and labels == 1
-    return plain and ones and len(attention.heads) == 1
 
 
 DIAGNOSTICS: Table = {
