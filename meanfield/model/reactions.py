@@ -74,33 +74,21 @@ class Reaction:
 
 
 def reaction_linear(rate: float) -> Reaction:
-    """Return the reaction R = rate ρ, in which every token multiplies at one rate.
-
-    Raises ArgumentError for a rate that is no finite number.
-    """
-    check_number("rate", rate)
+    """Return the reaction R = rate ρ, in which every token multiplies at one rate."""
     return Reaction(partial(_constant, rate))
 
 
 def reaction_logistic(mesh: Mesh, rate: float, capacity: float = 1.0) -> Reaction:
     """Return the logistic reaction R = rate ρ (1 − ρ/(capacity ρ̄)), with the uniform density ρ̄.
 
-    ρ̄ has mass 1 on the mesh. Raises ArgumentError unless rate is finite and capacity positive.
+    ρ̄ has mass 1 on the mesh.
     """
-    check_number("rate", rate)
-    check_number("capacity", capacity)
-    if capacity <= 0:
-        raise ArgumentError("capacity", capacity, "a number > 0")
     equilibrium = capacity / mesh.volume
     return Reaction(partial(_logistic, rate, equilibrium), rate)
 
 
 def reaction_replicator(mesh: Mesh, rate: float, fitness: Floats) -> Reaction:
-    """Return the replicator reaction R = rate ρ (f − ∫fρ/∫ρ) for a fitness f (cells), which keeps the mass.
-
-    Raises ArgumentError for a rate that is no finite number.
-    """
-    check_number("rate", rate)
+    """Return the replicator reaction R = rate ρ (f − ∫fρ/∫ρ) for a fitness f (cells), which keeps the mass."""
     return Reaction(partial(_replicator, rate, mesh.volumes, fitness))
 
 

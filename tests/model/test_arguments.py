@@ -8,7 +8,6 @@ import pytest
 import meanfield as mf
 import solvers
 from meanfield.model.errors import ArgumentError
-from meanfield.model.reactions import reaction_linear, reaction_logistic, reaction_replicator
 
 CIRCLE = solvers.circle(16)
 SPHERE = solvers.sphere(8)
@@ -52,10 +51,6 @@ REFUSED = {
     "normalization = ['softmax']: expected one of": lambda: mf.Attention(CIRCLE, 2.0, normalization=["softmax"]),
     "heads = 3: expected a list of one or more Head": lambda: mf.Attention(CIRCLE, 2.0, heads=3),
     "name = ['post']: expected one of post, pre": lambda: mf.LayerNorm(["post"]),
-    "rate = nan: expected a finite number": lambda: reaction_linear(np.nan),
-    "rate = [1]: expected a finite number": lambda: reaction_logistic(CIRCLE, [1]),
-    "capacity = 0.0: expected a number > 0": lambda: reaction_logistic(CIRCLE, 1.0, 0.0),
-    "rate = inf: expected a finite number": lambda: reaction_replicator(CIRCLE, np.inf, np.ones(16)),
     "density = (5,): expected shape (16,)": lambda: mf.Attention(CIRCLE, 2.0).output(np.ones(5)),
     "density = 'x': expected an array of 1 axes": lambda: mf.Attention(CIRCLE, 2.0).output("x"),
     "density = 'complex128': expected real numbers": lambda: mf.Attention(CIRCLE, 2.0).output(np.ones(16) * 1j),
