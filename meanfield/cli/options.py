@@ -151,7 +151,9 @@ run_options = (
     flag("--force", "run even where memory or disk may not suffice (default: refuse)"),
 )
 device = option("--device", None, "device of the computation (default: cpu)", choices=("cpu", "gpu"), default="cpu")
-until = option("--until", "TIME", "time at which the run stops (default: the case's end)", type=_time)
+until = option(
+    "--until", "TIME", "time at which the run stops, rounded up to a whole layer (default: the case's end)", type=_time
+)
 as_json = flag("--json", "print JSON (default: text)")
 verify = flag("--verify", "verify all data against checksums (default: describe the file)")
 figure_if_named = option("-o/--output", "FIGURE.png", "also draw a figure (default: none)")

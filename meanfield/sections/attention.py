@@ -73,8 +73,8 @@ class Attention(Section, frozen=True):
     causal: tokens attend to those of their label and of lower labels. ``rescaled`` (unnormalized only) divides all
     kernels by the largest value of any: the same flow in rescaled time. Matrices are given by query, key and value, or
     by ``heads``, or by ``file``: .npz or .h5 with arrays query, key, value (layers, d, d) or (layers, heads, d, d), one
-    set a layer. Heads are summed with their weights: ``weight`` of each, 1 if left out; in a file of several heads the
-    array weight (heads,) or (layers, heads).
+    set a layer; the last set is used for all later layers. Heads are summed with their weights: ``weight`` of each, 1
+    if left out; in a file of several heads the array weight (heads,) or (layers, heads).
     """
 
     beta: NotNegative
@@ -106,7 +106,10 @@ class Attention(Section, frozen=True):
         "heads": Key(
             "several heads instead of one, each with query, key, value, weight", [{"weight": 0.5}, {"weight": 0.5}]
         ),
-        "file": Key("matrices by layer: .npz or .h5 with query, key, value (layers[, heads], d, d)", "matrices.npz"),
+        "file": Key(
+            "matrices by layer: .npz or .h5 with query, key, value (layers[, heads], d, d); the last set also later",
+            "matrices.npz",
+        ),
     }
 
     @property

@@ -104,7 +104,9 @@ class Time(Section, frozen=True):
         return self.method == "layers" and self.end == self.layers
 
     about: ClassVar = {
-        "end": Key("final time, which is the depth", 40.0, unit="time"),
+        "end": Key(
+            "final time, which is the depth; of layers with a step: layers × step, whatever is given", 40.0, unit="time"
+        ),
         "method": Key("SSP Runge–Kutta, adaptive of order 8 (particles), or explicit layers", "ssprk3"),
         "tolerance": Key("relative error of an adaptive step", 1e-9),
         "cfl": Key(
