@@ -71,7 +71,7 @@ def box(
             )
     check_product("cells", cells)
     axes = len(cells)
-    closed = [bool(periodic)] * axes if np.ndim(periodic) == 0 else list(periodic)  # type: ignore[arg-type]
+    closed = [bool(periodic)] * axes if isinstance(periodic, bool | np.bool_) else list(periodic)
     maps = list(stretch) if isinstance(stretch, Sequence) else [stretch] * axes
     for name, given in (("extent", extent), ("periodic", closed), ("stretch", maps)):
         if len(given) != axes or not 1 <= axes <= len(TAGS):
