@@ -191,7 +191,10 @@ def report(run: Run) -> dict[str, Any]:
 
 
 _WHEN = 33  # width of "between 1.234e-05 and 1.235e-05" and a little more
-MEANING = "merged: nearer than 1/√(β‖QᵀK‖), at most 1/4 rad, about where the energy grows fastest"
+MEANING = (
+    "merged: nearer than 1/√(β‖QᵀK‖), at most 1/4 rad, about where the energy grows fastest\n"
+    "masses: medians over the samples since a cluster last appeared or merged"
+)
 
 
 def format_report(facts: dict[str, Any]) -> str:

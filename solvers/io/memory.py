@@ -90,9 +90,12 @@ class InMemoryRun(Run):
         return len(self.layout.image) + self.values.nbytes + sum(values.nbytes for values in self.diagnostics.values())
 
     def attributes_of(self, diagnostic: str) -> dict[str, Any]:
-        """Return the attributes that a diagnostic has of its own, from its column; empty for an absent diagnostic."""
+        """Return the attributes of a diagnostic, from its column; empty for an absent diagnostic."""
         columns = {column.name: column for column in self.layout.columns if column.table == "diagnostics"}
-        return dict(columns[diagnostic].attributes) if diagnostic in columns else {}
+        column = columns.get(diagnostic)
+        if column is None:
+            return {}
+        return {"units": column.units, "long_name": column.long_name or column.name, **dict(column.attributes)}
 
     def _read(self, name: str, index: Any = None, kinds: str = "fiu") -> Floats:
         """Return the snapshots, or another dataset from the run file without rows; ``index`` selects rows."""

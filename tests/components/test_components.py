@@ -404,6 +404,16 @@ def halves(x, mass):
     assert "first_square, halves" in capsys.readouterr().err
 
 
+def test_a_run_in_memory_draws_a_diagnostic_of_its_own(folder):
+    @mf.component("diagnostic", long_name="mean square of x")
+    def squares(x, mass):
+        return float(mass @ x[:, 0] ** 2)
+
+    mf.load_components(squares)
+    result = mf.simulate(mf.load_case("case.toml"), {"output.diagnostics": ["energy", "squares"]})
+    assert "mean square of x" in {ax.get_title() for ax in result.plot().axes}
+
+
 def test_a_diagnostic_of_another_shape_is_refused(folder):
     @mf.component("diagnostic", dimensions={"sector": 8})
     def sectors(x, mass):
