@@ -53,7 +53,7 @@ class Recorder(Observer):
         Returns False: a recorder never ends a run.
         """
         ends = super().observe_if_due(state)
-        if self.follows(state):  # a restart within a step would not be bitwise equal
+        if state.steps > 0 and self.follows(state):  # a restart within a step would not be bitwise equal
             self._last_step_end = state.time
             self._writer.checkpoint_if_due(state)
         return ends
