@@ -8,14 +8,18 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from .coordinates import layout, middle_layer
-from .mesh import Floats, Mesh
+from .coordinates import layout, middle_layer, unit_vectors
+from .mesh import Floats, Integers, Mesh
+from .rings import sphere_cells
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
+    from matplotlib.cm import ScalarMappable
     from xarray import Dataset
 
+BAR_WIDTH = 0.03  # of the figure's width, at most
 CURVES = 6  # curves of a field on a line, at equal steps in the list of times
+MAP_POINTS = 360  # points of the map of a surface, from south to north
 MAX_RATIO = 5  # of the ranges of two coordinates that are drawn on one scale
 
 
@@ -51,7 +55,7 @@ def draw(
 
     t, u    (n,) times, and (n, cells) or (n, fields, cells) values
     time    time that is drawn, or the nearest one; by default several times on a line, the last one on a surface
-    field   index of the field; style   options of Matplotlib's plot, pcolormesh, tripcolor or scatter
+    field   index of the field; style   options of Matplotlib's plot, pcolormesh, imshow, tripcolor or scatter
     """
     parts = _parts(u)
     if ax is None:
@@ -62,7 +66,7 @@ def draw(
     else:
         axes = np.array([ax])
     for one, (name, values) in zip(axes, parts.items(), strict=False):
-        _draw_part(t, values, mesh, one, time, field, name, style)
+        _draw_part(t, _of_field(values, field), mesh, one, time, name, _label(values, field), style)
     first: Axes = axes[0]
     return first
 
@@ -72,17 +76,26 @@ def _parts(u: Floats) -> dict[str, Floats]:
     return {"modulus": np.abs(u), "phase": np.angle(u)} if np.iscomplexobj(u) else {"": u}
 
 
+def _of_field(u: Floats, field: int) -> Floats:
+    """Return the values (n, cells) of one of the fields (n, cells) or (n, fields, cells)."""
+    return u[:, field] if u.ndim == 3 else u
+
+
+def _label(u: Floats, field: int) -> str:
+    """Return the name of a field: that of :func:`dataset`."""
+    return f"u{field % u.shape[1]}" if u.ndim == 3 else "u"
+
+
 def _draw_part(
-    t: Floats, u: Floats, mesh: Mesh, ax: Axes, time: float | None, field: int, name: str, style: dict[str, Any]
+    t: Floats, values: Floats, mesh: Mesh, ax: Axes, time: float | None, name: str, label: str, style: dict[str, Any]
 ) -> None:
-    """Draw a real field with the title ``name`` into axes, as :func:`draw`."""
-    values = u[:, field] if u.ndim == 3 else u
+    """Draw real values (n, cells) named ``label`` with the title ``name`` into axes, as :func:`draw`."""
     dimensions, shape, coordinates = layout(mesh)
     _validate_dimension(len(shape))
     axis = [coordinates[name][1] for name in dimensions if name in coordinates]
     if len(shape) == 1 and axis:
         _curves(ax, t, values, axis[0], time, style)
-        ax.set_xlabel(dimensions[0])
+        ax.set(xlabel=dimensions[0], ylabel=label)
         if name:
             ax.set_title(name)
         return
@@ -99,20 +112,52 @@ def _draw_part(
 
         (across, up), (x, y) = "xy", mesh.centers.T
         drawn = ax.tripcolor(Triangulation(x, y, triangles_of(mesh)), values[k], **{"shading": "gouraud", **style})
+    elif "latitude" in coordinates:
+        (across, up), x, y = ("longitude", "latitude"), np.array([-180.0, 180.0]), np.array([-90.0, 90.0])
+        drawn = ax.imshow(values[k][cells_of_map(mesh)], extent=(*x, *y), **{"interpolation": "nearest", **style})
     else:
         if mesh.ambient_dimension == 4:
             across, up = "first angle (degrees)", "second angle (degrees)"
             x, y = np.degrees(np.arctan2(mesh.centers[:, 1::2], mesh.centers[:, ::2])).T
         else:
-            across, up = ("longitude", "latitude") if "latitude" in coordinates else ("x", "y")
-            x, y = coordinates[across][1], coordinates[up][1]
+            (across, up), (x, y) = "xy", mesh.centers[:, :2].T
         shown = middle_layer(mesh.centers, mesh.width) if mesh.dimension == 3 else np.ones(mesh.cells, dtype=bool)
         x, y = x[shown], y[shown]
         drawn = ax.scatter(x, y, c=values[k][shown], **{"s": 4e4 / len(x), "marker": "s", "linewidths": 0, **style})
     ax.set(xlabel=across, ylabel=up)
     use_one_scale(ax, x, y)
-    ax.figure.colorbar(drawn, ax=ax)
+    add_color_bar(ax, drawn, label)
     ax.set_title(f"{name}, t = {t[k]:.4g}".removeprefix(", "))
+
+
+def cells_of_map(mesh: Mesh) -> Integers:
+    """Return the cell (latitudes, longitudes) of a surface in R³ at each point of a map, from north-west to south-east.
+
+    On a sphere of rings a cell contains the point; on other surfaces it is the cell of the nearest direction.
+    """
+    polar = (np.arange(MAP_POINTS) + 0.5)[:, None] * (np.pi / MAP_POINTS)
+    azimuth = (np.arange(2 * MAP_POINTS) + 0.5) * (np.pi / MAP_POINTS) - np.pi
+    if mesh.manifold == "sphere":
+        return sphere_cells(mesh.ring_cells, *np.broadcast_arrays(polar, azimuth))
+    from scipy.spatial import KDTree
+
+    points = np.sin(polar) * np.cos(azimuth), np.sin(polar) * np.sin(azimuth), np.cos(polar) * np.ones_like(azimuth)
+    return KDTree(unit_vectors(mesh.centers)).query(np.stack(points, axis=-1))[1]
+
+
+def add_color_bar(ax: Axes, drawn: ScalarMappable, label: str) -> None:
+    """Add a color bar as high as the axes, whose aspect may be fixed, on their right."""
+    from matplotlib.transforms import Bbox
+
+    bar = ax.figure.colorbar(drawn, ax=ax, label=label).ax
+    bar.set_box_aspect(None)
+
+    def beside(own: Axes, _: object) -> Bbox:
+        map_box, bar_box = ax.get_position(), own.get_position(original=True)
+        gap = bar_box.x0 - ax.get_position(original=True).x1
+        return Bbox.from_bounds(map_box.x1 + gap, map_box.y0, min(bar_box.width, BAR_WIDTH), map_box.height)
+
+    bar.set_axes_locator(beside)
 
 
 def use_one_scale(ax: Axes, across: Floats, up: Floats) -> None:
@@ -145,9 +190,9 @@ def film(t: Floats, u: Floats, mesh: Mesh, path: str | Path, field: int = 0, fps
     is_gif = Path(path).suffix.lower() == ".gif"
     if not is_gif and not FFMpegWriter.isAvailable():
         raise RuntimeError(f"{path}: needs ffmpeg, which is not on the PATH; .gif works without it")
-    parts = {name: values[:, field] if values.ndim == 3 else values for name, values in _parts(u).items()}
+    parts = {name: _of_field(values, field) for name, values in _parts(u).items()}
     ranges = {name: (float(values.min()), float(values.max())) for name, values in parts.items()}
-    figure = Figure(figsize=(6.4 * len(parts), 4.8), layout="constrained")
+    label, figure = _label(u, field), Figure(figsize=(6.4 * len(parts), 4.8), layout="constrained")
     writer: Any = (PillowWriter if is_gif else FFMpegWriter)(fps=fps)
     with writer.saving(figure, str(path), dpi=100):
         for k in range(len(t)):
@@ -156,10 +201,10 @@ def film(t: Floats, u: Floats, mesh: Mesh, path: str | Path, field: int = 0, fps
                 low, high = ranges[name]
                 if axes == 1 and mesh.dimension == 1:
                     margin = 0.05 * (high - low) or 1.0
-                    _draw_part(t, values, mesh, ax, t[k], 0, name, style)
+                    _draw_part(t, values, mesh, ax, t[k], name, label, style)
                     ax.set_ylim(low - margin, high + margin)
                 else:
-                    _draw_part(t, values, mesh, ax, t[k], 0, name, {"vmin": low, "vmax": high, **style})
+                    _draw_part(t, values, mesh, ax, t[k], name, label, {"vmin": low, "vmax": high, **style})
             writer.grab_frame()
     return Path(path)
 

@@ -232,7 +232,7 @@ class Solution:
         field : int, optional
             Number of the field.
         **style : Any
-            Options of Matplotlib's plot, pcolormesh, tripcolor or scatter.
+            Options of Matplotlib's plot, pcolormesh, imshow, tripcolor or scatter.
 
         Returns
         -------
@@ -260,7 +260,7 @@ class Solution:
         fps : int, optional
             Frames per second.
         **style : Any
-            Options of Matplotlib's plot, pcolormesh, tripcolor or scatter.
+            Options of Matplotlib's plot, pcolormesh, imshow, tripcolor or scatter.
 
         Returns
         -------

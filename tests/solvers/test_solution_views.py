@@ -76,10 +76,29 @@ def test_a_line_is_drawn_as_curves_and_a_plane_as_cells():
     plane = solved(box((4, 3), ((0.0, 2.0), (0.0, 3.0))))
     drawn = plane.plot(time=0.11).collections[0]
     np.testing.assert_array_equal(drawn.get_array(), plane.u[1].reshape(4, 3).T)
-    surface = solved(sphere(6)).plot()
-    np.testing.assert_array_equal(surface.collections[0].get_array(), solved(sphere(6)).u[2])
+    assert [ax.get_ylabel(), plane.plot().figure.axes[1].get_ylabel()] == ["u", "u"]
     with pytest.raises(ValueError, match="a box of 3 dimensions"):
         solved(MESHES["box"]()).plot()
+
+
+@pytest.mark.parametrize("surface", [sphere(24), icosphere(2)], ids=["rings", "icosphere"])
+def test_a_map_of_a_surface_has_every_cell_and_a_color_bar_of_its_height(surface):
+    pytest.importorskip("matplotlib")
+    number = np.arange(surface.cells, dtype=float)
+    ax = solved(surface, np.stack([number, number])).plot(time=0.0, field=-1)
+    shown = ax.images[0].get_array().astype(int)
+    assert set(shown.ravel()) == set(range(surface.cells))
+    # The share of the map's area, weighted by cos(latitude), is that of the cell, up to the points of the map.
+    rows = len(shown)
+    weight = np.sin((np.arange(rows) + 0.5) * np.pi / rows)[:, None] * np.ones(2 * rows)
+    area = np.bincount(shown.ravel(), weight.ravel()) / weight.sum() * surface.volume
+    np.testing.assert_allclose(area, surface.volumes, rtol=0.1)
+    centers = surface.centers[shown]  # at longitude 0, in the west, in the north and in the south of the map
+    assert min(centers[rows // 2, rows, 0], -centers[rows // 2, 0, 0], centers[0, 0, 2], -centers[-1, 0, 2]) > 0.9
+    ax.figure.draw_without_rendering()
+    bar = ax.figure.axes[1]
+    assert bar.get_ylabel() == "u1"
+    assert [bar.bbox.y0, bar.bbox.y1] == pytest.approx([ax.bbox.y0, ax.bbox.y1])
 
 
 @pytest.mark.parametrize(
