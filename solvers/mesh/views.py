@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import sys
 from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -51,13 +52,14 @@ def draw(
 ) -> Axes:
     """Draw a field into Matplotlib axes: curves over a line, or colors over a surface; return the axes.
 
-    Of a complex field the modulus is drawn, and without given axes the phase in a second panel.
+    Of a complex field the modulus is drawn, and in a new figure the phase in a second panel.
 
     t, u    (n,) times, and (n, cells) or (n, fields, cells) values
+    ax      by default the current axes of pyplot if a figure of it is open and they are empty, else a new figure's
     time    time that is drawn, or the nearest one; by default several times on a line, the last one on a surface
     field   index of the field; style   options of Matplotlib's plot, pcolormesh, imshow, tripcolor or scatter
     """
-    parts = _parts(u)
+    parts, ax = _parts(u), _current_axes() if ax is None else ax
     if ax is None:
         from matplotlib.figure import Figure
 
@@ -69,6 +71,15 @@ def draw(
         _draw_part(t, _of_field(values, field), mesh, one, time, name, _label(values, field), style)
     first: Axes = axes[0]
     return first
+
+
+def _current_axes() -> Axes | None:
+    """Return the current axes of pyplot if a figure of pyplot is open in which they are empty, else None."""
+    pyplot = sys.modules.get("matplotlib.pyplot")
+    if pyplot is None or not pyplot.get_fignums():
+        return None
+    ax: Axes = pyplot.gca()
+    return None if ax.has_data() else ax
 
 
 def _parts(u: Floats) -> dict[str, Floats]:

@@ -225,7 +225,8 @@ class Solution:
         Parameters
         ----------
         ax : matplotlib.axes.Axes, optional
-            Axes to draw into, which show the modulus alone; by default those of a new figure.
+            Axes to draw into, which show the modulus alone. By default the current axes of pyplot if a figure of pyplot
+            is open and these axes are empty; else those of a new figure, which ``.figure.savefig`` writes.
         time : float, optional
             Time whose nearest stored time is drawn. By default up to six times as curves on a line or a circle, else
             the last time.

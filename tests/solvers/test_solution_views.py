@@ -119,6 +119,19 @@ def test_a_movie_has_a_frame_for_each_time(mesh, tmp_path):
         solved(MESHES["box"]()).movie(tmp_path / "v.gif")
 
 
+def test_empty_axes_of_pyplot_are_drawn_into_and_others_are_not():
+    pyplot = pytest.importorskip("matplotlib.pyplot")
+    pyplot.close("all")
+    solution = solved(interval(-1.0, 2.0, 12))
+    solution.plot()
+    assert pyplot.get_fignums() == []
+    opened = pyplot.figure()
+    first = solution.plot()
+    assert (first.figure, first) == (opened, pyplot.gca())
+    assert solution.plot().figure is not opened  # whose axes are no longer empty
+    pyplot.close(opened)
+
+
 def test_an_angle_is_drawn_in_order():
     pytest.importorskip("matplotlib")
     ax = solved(circle(12)).plot(time=0.0)
