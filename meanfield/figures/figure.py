@@ -47,6 +47,7 @@ if TYPE_CHECKING:
 WIDTH = 10.0  # inches
 MAX_HEIGHT = 13.5  # inches: labels of a higher page would be too small on a screen
 HISTORY_SIZE = 11.0  # points, less for long lines
+LOWEST = 3.0  # heights of a text: height of the lowest panel without its labels
 STYLE = SCREEN
 
 
@@ -83,8 +84,29 @@ def fits(size: tuple[float, float] | None) -> Iterator[None]:
         try:
             yield
         except UserWarning:
-            inches = "x".join(f"{side:g}" for side in size or ())
-            raise ValueError(f"size = {inches}: too small for these panels; expected fewer, or more inches") from None
+            raise _too_small(size) from None
+
+
+def _too_small(size: tuple[float, float] | None) -> ValueError:
+    """Return the error for a figure whose panels do not fit into a size."""
+    inches = "x".join(f"{side:g}" for side in size or ())
+    return ValueError(f"size = {inches}: too small for these panels; expected fewer, or more inches")
+
+
+def has_room(figure: Figure) -> bool:
+    """Return whether all panels of a figure are high enough, and their titles and labels uncut and beside all axes."""
+    from matplotlib import rcParams
+
+    figure.draw_without_rendering()
+    lowest, whole = LOWEST * rcParams["font.size"] / 72 * figure.dpi, figure.bbox.padded(2)  # pixels
+    for ax in figure.axes:
+        texts = [ax.title, *([ax.xaxis.label, ax.yaxis.label] if ax.axison else [])]
+        boxes = [text.get_window_extent() for text in texts if text.get_text()]
+        is_cut = any(not whole.contains(*corner) for box in boxes for corner in (box.min, box.max))
+        covers = any(box.overlaps(other.bbox) for box in boxes for other in figure.axes)
+        if ax.bbox.height < lowest or is_cut or covers:
+            return False
+    return True
 
 
 def load(path: str | Path | Run) -> RunData:
@@ -239,6 +261,8 @@ def page(run_data: RunData, options: FigureOptions | None = None) -> Figure:
         def savefig(self, *arguments: Any, **keywords: Any) -> None:
             settings = {"savefig.dpi": "figure"} | chosen.context | FONTS
             with matplotlib.rc_context(settings), fits(chosen.size):
+                if chosen.size is not None and not has_room(self):
+                    raise _too_small(chosen.size)
                 super().savefig(*arguments, **keywords)
 
     with matplotlib.rc_context(chosen.context):

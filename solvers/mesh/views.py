@@ -8,9 +8,10 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
+from numpy.typing import NDArray
 
 from .coordinates import layout, middle_layer, unit_vectors
-from .mesh import Floats, Integers, Mesh
+from .mesh import Floats, Mesh
 from .rings import sphere_cells
 
 if TYPE_CHECKING:
@@ -141,7 +142,7 @@ def _draw_part(
     ax.set_title(f"{name}, t = {t[k]:.4g}".removeprefix(", "))
 
 
-def cells_of_map(mesh: Mesh) -> Integers:
+def cells_of_map(mesh: Mesh) -> NDArray[np.int64]:
     """Return the cell (latitudes, longitudes) of a surface in R³ at each point of a map, from north-west to south-east.
 
     On a sphere of rings a cell contains the point; on other surfaces it is the cell of the nearest direction.
@@ -153,7 +154,8 @@ def cells_of_map(mesh: Mesh) -> Integers:
     from scipy.spatial import KDTree
 
     points = np.sin(polar) * np.cos(azimuth), np.sin(polar) * np.sin(azimuth), np.cos(polar) * np.ones_like(azimuth)
-    return KDTree(unit_vectors(mesh.centers)).query(np.stack(points, axis=-1))[1]
+    nearest: NDArray[np.int64] = KDTree(unit_vectors(mesh.centers)).query(np.stack(points, axis=-1))[1]
+    return nearest
 
 
 def add_color_bar(ax: Axes, drawn: ScalarMappable, label: str) -> None:
@@ -163,7 +165,7 @@ def add_color_bar(ax: Axes, drawn: ScalarMappable, label: str) -> None:
     bar = ax.figure.colorbar(drawn, ax=ax, label=label).ax
     bar.set_box_aspect(None)
 
-    def beside(own: Axes, _: object) -> Bbox:
+    def beside(own: Any, _: object) -> Bbox:
         map_box, bar_box = ax.get_position(), own.get_position(original=True)
         gap = bar_box.x0 - ax.get_position(original=True).x1
         return Bbox.from_bounds(map_box.x1 + gap, map_box.y0, min(bar_box.width, BAR_WIDTH), map_box.height)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import io
 import itertools
 import warnings
 from collections.abc import Callable
@@ -31,7 +32,7 @@ from meanfield.analysis.branches.branch import branch_of
 from meanfield.analysis.comparison import compare
 from meanfield.figures.axes import row_of_axes
 from meanfield.figures.comparison.convergence import draw_convergence
-from meanfield.figures.figure import fill
+from meanfield.figures.figure import fill, page
 from meanfield.figures.panels.options import STYLES, FigureOptions
 from meanfield.figures.panels.selected import panel_names
 from meanfield.figures.sweep.figure import axes_of_sweep, draw_sweep
@@ -139,6 +140,16 @@ def test_no_text_is_cut_or_lies_on_another(draw_of, name: str, size: tuple[float
     figure, texts = drawn(draw_of(name), size, monkeypatch)
     assert len(texts) >= 8
     assert faults(figure, texts) == []
+
+
+@pytest.mark.parametrize(
+    ("name", "panels", "height"), [("sphere", ("density", "clusters"), 2.6), ("circle", None, 5.0)]
+)
+def test_a_size_without_room_for_labels_is_refused(name: str, panels: tuple[str, ...] | None, height: float) -> None:
+    small, large = (page(RUNS[name], FigureOptions(panels, (COLUMN, h), style="paper")) for h in (height, 8.0))
+    with pytest.raises(ValueError, match=f"size = 3.4x{height:g}: too small for these panels; expected fewer, or more"):
+        small.savefig(io.BytesIO())
+    large.savefig(io.BytesIO())
 
 
 def test_faults_are_seen(monkeypatch: pytest.MonkeyPatch) -> None:
