@@ -107,6 +107,24 @@ def test_a_killed_and_continued_run_has_the_bits_of_one_run(tmp_path, name):
     assert_continued(tmp_path, name, whole)
 
 
+@pytest.mark.parametrize("name", ["ssp3", "density", "ark4"])
+def test_an_interrupted_run_continues_from_its_first_step_to_the_bits_of_one_run(tmp_path, name):
+    """Ctrl-C within the first minute, after the second snapshot, leaves no later checkpoint."""
+    whole, end = recorded(tmp_path / "whole.h5", name), CASES[name][3]
+
+    def interrupt(state):
+        if state.time > 0.4 * end:
+            raise KeyboardInterrupt
+
+    with pytest.raises(KeyboardInterrupt):
+        recorded(tmp_path / "parts.h5", name, stop=interrupt)
+    state = restart(tmp_path / "parts.h5")
+    assert state.steps == 1
+    rest = recorded(tmp_path / "parts.h5", name, state, resume=True)
+    assert rest.steps == whole.steps
+    assert rest.u[-1].tobytes() == whole.u[-1].tobytes()
+
+
 def test_a_state_outside_the_run_is_refused():
     with pytest.raises(ValueError, match=r"u0 is a state at t = 2.0: expected 0 <= t < 2, as t_span has"):
         solve(HEAT, State(2.0, SMOOTH), (0.0, 2.0))
