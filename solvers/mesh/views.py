@@ -19,7 +19,7 @@ if TYPE_CHECKING:
     from matplotlib.cm import ScalarMappable
     from xarray import Dataset
 
-BAR_WIDTH = 0.03  # of the figure's width, at most
+BAR_GAP, BAR_WIDTH = 0.02, 0.03  # of the figure's width, the second at most
 CURVES = 6  # curves of a field on a line, at equal steps in the list of times
 MAP_POINTS = 360  # points of the map of a surface, from south to north
 MAX_RATIO = 5  # of the ranges of two coordinates that are drawn on one scale
@@ -138,7 +138,7 @@ def _draw_part(
         drawn = ax.scatter(x, y, c=values[k][shown], **{"s": 4e4 / len(x), "marker": "s", "linewidths": 0, **style})
     ax.set(xlabel=across, ylabel=up)
     use_one_scale(ax, x, y)
-    add_color_bar(ax, drawn, label)
+    add_color_bar([ax], drawn, label)
     ax.set_title(f"{name}, t = {t[k]:.4g}".removeprefix(", "))
 
 
@@ -158,19 +158,19 @@ def cells_of_map(mesh: Mesh) -> NDArray[np.int64]:
     return nearest
 
 
-def add_color_bar(ax: Axes, drawn: ScalarMappable, label: str) -> None:
-    """Add a color bar as high as the axes, whose aspect may be fixed, on their right."""
+def add_color_bar(row: Sequence[Axes], drawn: ScalarMappable, label: str = "") -> None:
+    """Add a color bar on the right of a row of axes, as high as the last of them, whose aspect may be fixed."""
     from matplotlib.transforms import Bbox
 
-    bar = ax.figure.colorbar(drawn, ax=ax, label=label).ax
-    bar.set_box_aspect(None)
+    last = row[-1]
+    bar = last.figure.colorbar(drawn, ax=row, label=label, panchor=False)
 
     def beside(own: Any, _: object) -> Bbox:
-        map_box, bar_box = ax.get_position(), own.get_position(original=True)
-        gap = bar_box.x0 - ax.get_position(original=True).x1
-        return Bbox.from_bounds(map_box.x1 + gap, map_box.y0, min(bar_box.width, BAR_WIDTH), map_box.height)
+        own.set_box_aspect(None)  # which the layout sets at each drawing
+        at, width = last.get_position(), min(own.get_position(original=True).width, BAR_WIDTH)
+        return Bbox.from_bounds(at.x1 + BAR_GAP, at.y0, width, at.height)
 
-    bar.set_axes_locator(beside)
+    bar.ax.set_axes_locator(beside)
 
 
 def use_one_scale(ax: Axes, across: Floats, up: Floats) -> None:

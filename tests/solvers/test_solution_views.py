@@ -95,10 +95,18 @@ def test_a_map_of_a_surface_has_every_cell_and_a_color_bar_of_its_height(surface
     np.testing.assert_allclose(area, surface.volumes, rtol=0.1)
     centers = surface.centers[shown]  # at longitude 0, in the west, in the north and in the south of the map
     assert min(centers[rows // 2, rows, 0], -centers[rows // 2, 0, 0], centers[0, 0, 2], -centers[-1, 0, 2]) > 0.9
+    assert ax.figure.axes[1].get_ylabel() == "u1"
+
+
+@pytest.mark.parametrize(
+    "mesh", [box((4, 3), (2.0, 3.0)), box((4, 3), (4.0, 1.0)), sphere(6)], ids=["high", "wide", ""]
+)
+def test_color_bars_are_as_high_as_the_map(mesh):
+    pytest.importorskip("matplotlib")
+    ax = solved(mesh).plot()
     ax.figure.draw_without_rendering()
-    bar = ax.figure.axes[1]
-    assert bar.get_ylabel() == "u1"
-    assert [bar.bbox.y0, bar.bbox.y1] == pytest.approx([ax.bbox.y0, ax.bbox.y1])
+    bar = ax.figure.axes[1].bbox
+    assert [bar.y0, bar.y1] == pytest.approx([ax.bbox.y0, ax.bbox.y1])
 
 
 @pytest.mark.parametrize(
