@@ -13,34 +13,51 @@ from meanfield.figures.captions import set_heading
 from meanfield.figures.saving import figure_target, save
 from solvers.io.run_file import FileError, Run
 from solvers.mesh.coordinates import middle_layer
-from solvers.mesh.views import use_one_scale
+from solvers.mesh.views import add_color_bar, use_one_scale
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure, SubFigure
     from matplotlib.tri import Triangulation
 
+    from meanfield.figures.panels.options import FigureOptions
     from solvers.mesh.mesh import Floats, Integers
 
 SNAPSHOTS = 4  # columns
 UNIT = 1e-6  # tolerance of |x| − 1 for points on a circle or sphere
 
 
-def plot_fields(run: Run, figure: Path) -> Path:
+def plot_fields(run: Run, figure: Path, options: FigureOptions) -> Path:
     """Draw the recorded solution of a PDE (a file of `solvers.record`) to ``figure`` and return the path.
 
-    Raises FileError for a file without snapshots.
+    Raises FileError for a file without snapshots, for options that a solution does not have, or too small a size.
     """
-    from matplotlib.figure import Figure
-
     target = figure_target(figure)
-    drawn = Figure(figsize=size_of_fields(run), layout="constrained")
-    compose_fields(run, drawn)
-    return save(drawn, target)
+    try:
+        return save(page_of_fields(run, options), target, options.dpi)
+    except ValueError as error:  # of the options or the size
+        raise FileError(f"{run.path}: {error}") from None
+
+
+def page_of_fields(run: Run, options: FigureOptions, figure: Figure | SubFigure | None = None) -> Figure:
+    """Return the figure of a recorded solution for notebooks, drawn into ``figure`` if it is given.
+
+    Raises FileError for a file without snapshots, and ValueError for options that a solution does not have.
+    """
+    import matplotlib
+
+    from meanfield.figures.figure import empty_page
+
+    if options.panels is not None or options.times is not None or isinstance(options.caption, str):
+        raise ValueError("a recorded solution of a PDE is drawn without panels, times and caption")
+    with matplotlib.rc_context(options.context):
+        drawn = empty_page(options, size_of_fields(run)) if figure is None else figure
+        compose_fields(run, drawn, options.title)
+    return drawn.figure
 
 
 def size_of_fields(run: Run) -> tuple[float, float]:
     """Return the size of the figure of a solution in inches: a row for each field, one for the diagnostics."""
-    return 10.0, 2.4 * _rows(run) + 0.5
+    return 10.0, 2.7 * _rows(run) + 0.5
 
 
 def _rows(run: Run) -> int:
@@ -48,8 +65,10 @@ def _rows(run: Run) -> int:
     return len(run.real_fields) + bool(run.diagnostics)
 
 
-def compose_fields(run: Run, figure: Figure | SubFigure) -> None:
+def compose_fields(run: Run, figure: Figure | SubFigure, title: bool | str = True) -> None:
     """Draw the fields and diagnostics of a recorded solution on an empty ``figure``, as many as fit.
+
+    ``title`` is the text above them, by default the name of the file and its fields, or False.
 
     Raises FileError for a file without snapshots.
     """
@@ -70,9 +89,9 @@ def compose_fields(run: Run, figure: Figure | SubFigure) -> None:
         for ax, (name, values) in zip(axes, run.diagnostics.items(), strict=False):
             ax.plot(run.sample_times, values)
             ax.set(title=name, xlabel="time")
-    if not is_single(figure):
+    if isinstance(title, str) or (title and not is_single(figure)):
         heading = f"{run.path.name}: {', '.join(run.fields)} ({run.manifold}, {run.cells} cells)"
-        set_heading(figure, [heading], rcParams["font.size"])
+        set_heading(figure, [heading if title is True else title], rcParams["font.size"])
 
 
 def chart(centers: Floats) -> tuple[Floats, list[str]]:
@@ -149,4 +168,4 @@ def _draw_maps(
         ax.set(title=f"{name}, t = {run.times[k]:.4g}", xlabel=labels[0])
         use_one_scale(ax, *places.T)
     axes[0].set_ylabel(labels[1])
-    part.colorbar(image, ax=axes)
+    add_color_bar(list(axes), image)

@@ -19,7 +19,7 @@ from meanfield.case.summary import describe_layer
 from meanfield.domains import domain as domains
 from meanfield.domains.table import kind_of
 from meanfield.figures.axes import Floats, inches_across, panels_across
-from meanfield.figures.captions import cluster_history, describe_state, fitting_size, heading, set_heading
+from meanfield.figures.captions import cluster_history, describe_state, fitting_size, heading, set_heading, wrap_text
 from meanfield.figures.panels.options import SCREEN, FigureOptions
 from meanfield.figures.panels.selected import (
     PANEL_HEIGHT,
@@ -48,6 +48,7 @@ WIDTH = 10.0  # inches
 MAX_HEIGHT = 13.5  # inches: labels of a higher page would be too small on a screen
 HISTORY_SIZE = 11.0  # points, less for long lines
 LOWEST = 3.0  # heights of a text: height of the lowest panel without its labels
+TITLE_SIZE = 1.2  # heights of a text, of a title that a user gives
 STYLE = SCREEN
 
 
@@ -64,9 +65,7 @@ def plot(path: str | Path, figure: str | Path, options: FigureOptions | None = N
 
     options, run = options or FigureOptions(), read(path)
     if run.is_solution:
-        if options != FigureOptions():
-            raise FileError(f"{path}: holds a solution of a PDE, which is drawn without options")
-        return plot_fields(run, Path(figure))
+        return plot_fields(run, Path(figure), options)
     target = figure_target(Path(figure))
     run_data = load(path)
     try:
@@ -226,12 +225,21 @@ def fill(figure: Figure | SubFigure, run_data: RunData, options: FigureOptions) 
         figure.set_facecolor(background)
     run_data = with_times(run_data, options.times)
     if options.panels is None:
-        draw_page(figure, run_data, title=options.title)
+        draw_page(figure, run_data, title=options.title is True)
     else:
         require_panels(run_data, options.panels)
         draw_selected(figure, run_data, options.panels)
-    if not options.caption:
+    if options.caption is not True:
         clear_captions(figure)
+    set_texts(figure, options)
+
+
+def set_texts(figure: Figure | SubFigure, options: FigureOptions) -> None:
+    """Write the title above a figure and the caption below it where the options have texts for them."""
+    if isinstance(options.title, str):
+        set_heading(figure, [options.title], TITLE_SIZE * options.context["font.size"])
+    if isinstance(options.caption, str):
+        figure.supxlabel(wrap_text(options.caption, inches_across(figure)), fontsize="medium")
 
 
 def clear_captions(figure: Figure | SubFigure) -> None:
@@ -242,15 +250,13 @@ def clear_captions(figure: Figure | SubFigure) -> None:
         clear_captions(part)
 
 
-def page(run_data: RunData, options: FigureOptions | None = None) -> Figure:
-    """Return a run as a figure for notebooks: the whole page, or the panels selected by ``options``.
+def empty_page(options: FigureOptions, size: tuple[float, float]) -> Figure:
+    """Return an empty figure for notebooks, of the size of the options, else of ``size`` in inches.
 
-    Raises ValueError for a panel that is unknown, given twice, or was not recorded.
+    A figure of a chosen size raises ValueError when it is written if its panels have no room.
     """
     import matplotlib
     from matplotlib.figure import Figure
-
-    chosen = options or FigureOptions()
 
     class Page(Figure):
         def _repr_png_(self) -> bytes:
@@ -259,18 +265,29 @@ def page(run_data: RunData, options: FigureOptions | None = None) -> Figure:
             return file.getvalue()
 
         def savefig(self, *arguments: Any, **keywords: Any) -> None:
-            settings = {"savefig.dpi": "figure"} | chosen.context | FONTS
-            with matplotlib.rc_context(settings), fits(chosen.size):
-                if chosen.size is not None and not has_room(self):
-                    raise _too_small(chosen.size)
+            settings = {"savefig.dpi": "figure"} | options.context | FONTS
+            with matplotlib.rc_context(settings), fits(options.size):
+                if options.size is not None and not has_room(self):
+                    raise _too_small(options.size)
                 super().savefig(*arguments, **keywords)
 
+    return Page(options.size or size, dpi=options.dpi, layout="constrained")
+
+
+def page(run_data: RunData, options: FigureOptions | None = None) -> Figure:
+    """Return a run as a figure for notebooks: the whole page, or the panels selected by ``options``.
+
+    Raises ValueError for a panel that is unknown, given twice, or was not recorded.
+    """
+    import matplotlib
+
+    chosen = options or FigureOptions()
     with matplotlib.rc_context(chosen.context):
-        figure, shown = Page(dpi=chosen.dpi), with_times(run_data, chosen.times)
+        shown = with_times(run_data, chosen.times)
         if chosen.panels is not None:
             require_panels(run_data, chosen.panels)
         needed = _page_size(shown) if chosen.panels is None else (WIDTH, selected_height(shown, chosen.panels))
-        figure.set_size_inches(chosen.size or needed)
+        figure = empty_page(chosen, needed)
         fill(figure, shown, replace(chosen, times=None))
     return figure
 

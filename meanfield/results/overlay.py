@@ -9,9 +9,10 @@ import msgspec
 import numpy as np
 
 from meanfield.figures.axes import label_decades, panels_across
-from meanfield.figures.figure import load
-from meanfield.figures.panels.options import SCREEN
+from meanfield.figures.figure import empty_page, load
+from meanfield.figures.panels.options import FigureOptions
 from meanfield.figures.panels.selected import PANEL_HEIGHT
+from meanfield.figures.saving import DPI
 from meanfield.results.result import Result
 from meanfield.sweeping.grid import flatten_table
 
@@ -31,6 +32,9 @@ def plot(
     *,
     labels: Sequence[str] | None = None,
     ax: Axes | None = None,
+    size: tuple[float, float] | None = None,
+    dpi: int | None = None,
+    style: str = "screen",
 ) -> Figure:
     """Draw diagnostics of several results over time, a curve for each result.
 
@@ -45,6 +49,12 @@ def plot(
         Labels of the results. None: the keys by which their cases differ, such as "beta = 4".
     ax : matplotlib.axes.Axes, optional
         Axes for one diagnostic. None: a new figure.
+    size : tuple of two floats, optional
+        Width and height of a new figure in inches. None: the size that the panels need.
+    dpi : int, optional
+        Pixels per inch of a new figure.
+    style : {"screen", "paper", "dark"}
+        Sizes and colors of text; "paper" is for printing at full size.
 
     Returns
     -------
@@ -55,7 +65,7 @@ def plot(
     ------
     ValueError
         If a result lacks a diagnostic, if the number of labels differs from that of the results, or if ``ax`` is given
-        for several diagnostics.
+        for several diagnostics or with a size, or if a size or style is not valid.
 
     Examples
     --------
@@ -66,8 +76,10 @@ def plot(
     ['beta = 2', 'beta = 4']
     """
     import matplotlib
-    from matplotlib.figure import Figure
 
+    options = FigureOptions(None, size, DPI if dpi is None else dpi, style=style)
+    if ax is not None and (size is not None or dpi is not None):
+        raise ValueError(f"size = {size}, dpi = {dpi}: expected none with ax, whose figure has its own")
     if isinstance(results, Mapping):
         shown, labels = list(results.values()), list(results) if labels is None else labels
     else:
@@ -79,14 +91,14 @@ def plot(
     if not names or (ax is not None and len(names) > 1):
         raise ValueError(f"diagnostics = {names}: expected one name for one ax")
     runs = [load(result._run) for result in shown]
-    with matplotlib.rc_context(SCREEN):
+    with matplotlib.rc_context(options.context):
         if ax is not None:
             axes = [ax]
         else:
             columns = min(len(names), 2)
-            rows = -(-len(names) // columns)
-            figure = Figure((5.0 * columns, (PANEL_HEIGHT + 0.6) * rows), layout="constrained")
-            axes = list(figure.subplots(rows, min(columns, panels_across(figure)), squeeze=False).flat)
+            figure = empty_page(options, (5.0 * columns, (PANEL_HEIGHT + 0.6) * -(-len(names) // columns)))
+            columns = min(columns, panels_across(figure))
+            axes = list(figure.subplots(-(-len(names) // columns), columns, squeeze=False).flat)
         for name, panel in zip(names, axes, strict=False):
             _draw(panel, name, shown, runs, labels)
         for panel in axes[len(names) :]:

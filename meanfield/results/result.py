@@ -256,8 +256,8 @@ class Result:
         cmap: str = "viridis",
         style: str = "screen",
         times: Sequence[float] | None = None,
-        title: bool = True,
-        caption: bool = True,
+        title: bool | str = True,
+        caption: bool | str = True,
     ) -> Figure:
         """Draw the run: snapshots above, diagnostics over time below; or some panels of these.
 
@@ -279,10 +279,10 @@ class Result:
             Sizes and colors of text; "paper" is for printing at full size.
         times : sequence of float, optional
             At most six times, whose nearest snapshots are drawn. None: six snapshots, by the changes of the run.
-        title : bool
-            Whether the title and the facts of the run are above the page.
-        caption : bool
-            Whether explanations are below the page and its pictures.
+        title : bool or str
+            Text above the figure. True: the title and the facts of the run above the page. False: no text.
+        caption : bool or str
+            Text below the figure. True: explanations below the page and its pictures. False: no text.
 
         Returns
         -------
@@ -293,7 +293,7 @@ class Result:
         ------
         ValueError
             If a panel is unknown or was not recorded, if arguments exclude each other, or a value is not valid. A
-            recorded solution of a PDE accepts ``figure`` alone.
+            recorded solution of a PDE accepts no ``ax``, ``panels``, ``times`` and ``caption``.
         TypeError
             If ``ax`` is no Axes, or ``panels`` no name or list of names.
         FileError
@@ -301,17 +301,12 @@ class Result:
         """
         import matplotlib.axes
 
+        from meanfield.figures.fields import page_of_fields
         from meanfield.figures.figure import fill, load, page, panel
         from meanfield.figures.panels.options import FigureOptions
         from meanfield.figures.run_data import with_times
         from meanfield.figures.saving import DPI
 
-        if self._run.is_solution:
-            if any(given is not None for given in (ax, panels, size, dpi, times)):
-                raise ValueError(
-                    "a recorded solution of a PDE is drawn in a figure: expected no ax, panels, size, dpi or times"
-                )
-            return self._plot_fields(figure)
         if ax is not None and not isinstance(ax, matplotlib.axes.Axes):
             raise TypeError(f"ax = {ax!r}: expected Axes of Matplotlib; panels are named by panels=")
         if panels is not None and not isinstance(panels, str | list | tuple):
@@ -319,15 +314,21 @@ class Result:
         names = None if panels is None else (panels,) if isinstance(panels, str) else tuple(panels)
         moments = None if times is None else tuple(times)
         options = FigureOptions(names, size, DPI if dpi is None else dpi, cmap, style, moments, title, caption)
-        if ax is None and figure is None:
-            return page(load(self._run), options)
         if ax is not None and figure is not None:
             raise ValueError("ax and figure: expected one of the two")
-        if size is not None or dpi is not None:
+        if (ax is not None or figure is not None) and (size is not None or dpi is not None):
             given = "figure, which" if ax is None else "ax, whose figure"
             raise ValueError(f"size = {size}, dpi = {dpi}: expected none with {given} has its own")
+        if self._run.is_solution:
+            if ax is not None:
+                raise ValueError("a recorded solution of a PDE is drawn in a figure: expected no ax")
+            return page_of_fields(self._run, options, figure)
+        if ax is None and figure is None:
+            return page(load(self._run), options)
         with matplotlib.rc_context(options.context):
             if ax is not None:
+                if isinstance(title, str) or isinstance(caption, str):
+                    raise ValueError("title and caption: expected no texts with ax; ax.set_title writes a title")
                 return panel(with_times(load(self._run), moments), ax, names)
             assert figure is not None
             fill(figure, load(self._run), options)
@@ -488,17 +489,6 @@ class Result:
     def _picture(self) -> str:
         """Return the figure of the run as an HTML element."""
         return figure_as_html(self.plot(), self._run.path.name if self._run.is_solution else self.case.title)
-
-    def _plot_fields(self, figure: Figure | SubFigure | None) -> Figure:
-        """Return a figure of the recorded solution of a PDE, drawn into ``figure`` if it is given."""
-        from matplotlib.figure import Figure
-
-        from meanfield.figures.fields import compose_fields, size_of_fields
-
-        if figure is None:
-            figure = Figure(figsize=size_of_fields(self._run), layout="constrained")
-        compose_fields(self._run, figure)
-        return figure.figure
 
     def _number(self, time: float | None) -> int:
         """Return the number of the last snapshot up to a time. Raises ValueError where there is none."""

@@ -16,7 +16,7 @@ from meanfield.analysis.info import describe, format_text
 from meanfield.cli.parser import main
 from meanfield.export.formats import export
 from meanfield.figures.fields import chart, triangulation
-from meanfield.figures.figure import plot
+from meanfield.figures.figure import has_room, plot
 from meanfield.movie.animate import movie
 from meanfield.view.page import view
 from solvers.io.run_file import FileError
@@ -66,8 +66,30 @@ def test_a_result_shows_a_solution(tmp_path):
     figure = Figure(figsize=(6, 5))
     assert result.plot(figure=figure) is figure
     assert [ax.get_ylabel() for ax in figure.axes[:2]] == ["u", "v"]
-    with pytest.raises(ValueError, match="a recorded solution of a PDE is drawn in a figure"):
+    with pytest.raises(ValueError, match="a recorded solution of a PDE is drawn without panels, times and caption"):
         result.plot(panels="u")
+    with pytest.raises(ValueError, match="a recorded solution of a PDE is drawn in a figure: expected no ax"):
+        result.plot(Figure().add_subplot())
+
+
+@pytest.mark.parametrize("options", ["", "--size 3.4x5 --style paper --dpi 100"])
+def test_the_command_draws_a_solution_whose_texts_are_clear(options, tmp_path, monkeypatch):
+    """Rows of four squares as wide as the page are those whose heights the layout underestimates."""
+    path, drawn = tmp_path / "gs.h5", []
+    mesh = box((6, 6), (2.5, 2.5))
+    with record(path, mesh, every=10.0, fields=("u", "v")) as recorder:
+        for time in range(0, 101, 10):
+            recorder.begin(State(float(time), np.random.default_rng(time).random((2, mesh.cells))))
+    monkeypatch.setattr("meanfield.figures.fields.save", lambda figure, *_: drawn.append(figure) or path)
+    assert main(["plot", str(path), *options.split()]) == 0
+    assert has_room(drawn[0])
+    assert [ax.get_title() for ax in drawn[0].axes][:1] == ["u, t = 100" if options else "u, t = 0"]
+
+
+def test_a_size_without_room_is_refused_for_a_solution(tmp_path, capsys):
+    path = written(tmp_path / "run.h5", SPACES["box"], ("u", "v"))
+    assert main(["plot", str(path), "--size", "3.4x0.6", "--style", "paper"]) == 2
+    assert "size = 3.4x0.6: too small for these panels" in capsys.readouterr().err
 
 
 @pytest.mark.parametrize("name", ["interval", "body", "icosphere"])

@@ -61,6 +61,15 @@ def test_the_title_and_the_captions_can_be_left_out(mesh: Mesh) -> None:
     assert words(caption=False) == (True, False)
 
 
+@pytest.mark.parametrize("panels", [None, ("density",)])
+def test_given_texts_are_the_title_and_the_caption(panels: tuple[str, ...] | None) -> None:
+    figure = page(run_data(sphere(8), LINEAR), FigureOptions(panels, title="My title", caption="My caption"))
+    assert figure.get_suptitle() == "My title"
+    assert [part.get_supxlabel() for part in [figure, *figure.subfigs]] == ["My caption", *[""] * len(figure.subfigs)]
+    with pytest.raises(ValueError, match="caption = 3: expected a text, True or False"):
+        FigureOptions(caption=3)  # type: ignore[arg-type]
+
+
 def test_panels_are_drawn_in_the_order_of_their_names() -> None:
     names = ["speed", "density", "clusters"]
     figure = page(run_data(circle(64), LINEAR), FigureOptions(tuple(names)))

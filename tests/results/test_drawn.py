@@ -1,6 +1,7 @@
 """Figures, tables and displays in notebooks of results other than runs, and several results in one figure."""
 
 import html
+import io
 import pickle
 import re
 
@@ -94,6 +95,15 @@ def test_results_are_drawn_over_each_other(run):
     assert [text.get_text() for text in named.axes[2].get_legend().get_texts()] == ["A", "B"]
 
 
+def test_results_are_drawn_in_the_width_of_a_column(run):
+    figure = mf.plot(run, ["energy", "speed", "mass"], size=(3.4, 5), style="paper", dpi=100)
+    assert [ax.get_ylabel() for ax in figure.axes] == ["energy", "speed", "mass"]
+    assert [ax.get_subplotspec().colspan.start for ax in figure.axes] == [0, 0, 0]
+    figure.savefig(io.BytesIO())
+    with pytest.raises(ValueError, match=r"size = 3\.4x1: too small for these panels"):
+        mf.plot(run, ["energy", "speed", "mass"], size=(3.4, 1), style="paper").savefig(io.BytesIO())
+
+
 def test_one_result_is_drawn_on_given_axes(run):
     ax = Figure().add_subplot()
     assert mf.plot(run, "energy", ax=ax) is ax.figure
@@ -107,6 +117,8 @@ def test_one_result_is_drawn_on_given_axes(run):
         (("mas",), {}, "diagnostics = 'mas': expected one or more of mass, .*energy"),
         (("energy",), {"labels": ["a", "b"]}, r"labels = \['a', 'b'\]: expected 1, one for each result"),
         ((["energy", "speed"],), {"ax": Figure().add_subplot()}, "expected one name for one ax"),
+        (("energy",), {"ax": Figure().add_subplot(), "dpi": 100}, "dpi = 100: expected none with ax"),
+        (("energy",), {"style": "papr"}, "style = 'papr': expected paper, screen, dark"),
     ],
 )
 def test_wrong_calls_of_plot_are_refused(run, arguments, options, message):

@@ -57,8 +57,8 @@ class FigureOptions:
     dpi     pixels per inch of a .png, and of the images within a .pdf or .svg
     cmap    name of a color map of Matplotlib
     times   times whose nearest snapshots are drawn, None to choose snapshots by the changes of the run
-    title   whether the title and the facts of the run are above the page
-    caption whether explanations are below the page and its pictures
+    title   text above the figure; True for the title and the facts of the run above the page, False for none
+    caption text below the figure; True for explanations below the page and its pictures, False for none
     style   "paper" (8 points, for printing at full size), "screen" or "dark"
     """
 
@@ -68,8 +68,8 @@ class FigureOptions:
     cmap: str = COLOR_MAP
     style: str = "screen"
     times: tuple[float, ...] | None = None
-    title: bool = True
-    caption: bool = True
+    title: bool | str = True
+    caption: bool | str = True
 
     def __post_init__(self) -> None:
         from matplotlib import colormaps
@@ -78,6 +78,9 @@ class FigureOptions:
             raise ValueError(f"style = {self.style!r}: expected {', '.join(STYLES)}")
         if self.cmap not in colormaps:
             raise ValueError(f"cmap = {self.cmap!r}: expected a color map of Matplotlib, for example {COLOR_MAP}")
+        for name, text in (("title", self.title), ("caption", self.caption)):
+            if not isinstance(text, bool | str):
+                raise ValueError(f"{name} = {text!r}: expected a text, True or False")
         if not 1 <= self.dpi <= MAX_PIXELS:
             raise ValueError(f"dpi = {self.dpi}: expected 1 to {MAX_PIXELS} pixels per inch")
         if self.size is not None and not _is_size(self.size, self.dpi):
