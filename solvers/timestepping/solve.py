@@ -287,8 +287,9 @@ class _EventDetector:
         state.time, state.dt = self.time, at_event.dt
         state.values[...] = at_event.values
         event = self._events[self.number]
-        name = getattr(event, "__name__", "")
-        self.message = f"{f'event {name}' if name else event} at t = {self.time:.10g}"
+        name = getattr(event, "__name__", None)
+        what = f"events[{self.number}]" if name == "<lambda>" else f"event {name}" if name else event
+        self.message = f"{what} at t = {self.time:.10g}"
         return True
 
 

@@ -124,7 +124,9 @@ def test_results_are_a_dataset_a_table_and_a_report(found):
 
 def test_figure_is_drawn(found, tmp_path):
     assert plot_result(found, tmp_path / "limit.png").stat().st_size > 10_000
-    assert len(found.plot().subfigs) == 2
+    drawn = found.plot()
+    assert len(drawn.subfigs) == 2
+    assert [ax.get_ylabel() for ax in drawn.axes[:2]] == ["", f"mean W{found.order} (rad)"]
 
 
 def test_distances_alone_are_returned_where_no_theory_holds(case):

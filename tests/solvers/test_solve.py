@@ -190,6 +190,8 @@ def test_events_end_a_run_where_they_happen(method):
     assert found.t[-1] == pytest.approx(np.log(2), abs=1e-5)
     assert found.u[-1, 0] == pytest.approx(0.5, abs=1e-9)  # the zero of g itself is found to rounding
     assert found.message.startswith("event half at t = 0.693")
+    unnamed = solve(FALL, [1.0], (0.0, 5.0), events=[Threshold(0.1), lambda t, u: u[0] - 0.5], method=method, rtol=1e-6)
+    assert unnamed.message.startswith("events[1] at t = 0.693")
 
 
 @pytest.mark.parametrize(("direction", "time"), [(0, np.pi / 2), (-1, np.pi / 2), (1, 3 * np.pi / 2)])

@@ -77,7 +77,7 @@ def _draw_exponent(ax: Axes, found: Limit) -> None:
     middle = np.exp(np.log(mean).mean()) * np.sqrt(np.exp(np.log(n).mean()))
     ax.plot(n, middle / np.sqrt(n), "--", color=BLUE, label="∝ n^(−1/2)")
     ax.set_title(f"exponent {found.exponent}".replace("-", "−"), loc="left")
-    ax.set(xlabel="number n of tokens", xscale="log", yscale="log")
+    ax.set(xlabel="number n of tokens", ylabel=f"mean W{found.order} (rad)", xscale="log", yscale="log")
     label_decades(ax.xaxis, n.min(), n.max())
     label_decades(ax.yaxis, mean.min(), mean.max())
     ax.legend(frameon=False)
