@@ -68,6 +68,9 @@ class Watch:
 
     def __init__(self, case: Case, stop: Condition | None = None, callbacks: Callbacks = ()) -> None:
         self._callbacks: Sequence[Callback] = listed_calls("callbacks", callbacks, "moment")
+        if isinstance(stop, str):
+            condition = f"the case has its conditions in time.stop, such as {{'time.stop': {stop!r}}}"
+            raise TypeError(f"stop = {stop!r}: expected a function of (moment); {condition}")
         if stop is not None:
             check_call("stop", stop, "moment")
         self.message = ""

@@ -208,16 +208,6 @@ def test_initial_laws():
     np.testing.assert_allclose(space.on_directions(point), directions, rtol=1e-13)
     with pytest.raises(ValueError, match=r"radius = 9.*0\.0\d+ to 7\.\d+"):
         initial_at_radius(space, directions, 9.0)
-    with pytest.raises(ValueError, match="positive definite"):
-        initial_gaussian(space, [0.0, 0.0], [[1.0, 2.0], [2.0, 1.0]])
-
-
-@pytest.mark.parametrize(
-    ("innermost", "outermost", "core"), [(0.0, 1.0, 1.0), (2.0, 1.0, 1.0), (1.0, np.inf, 1.0), (1.0, 2.0, 0.0)]
-)
-def test_impossible_radial_meshes(innermost, outermost, core):
-    with pytest.raises(ValueError, match="expected"):
-        radial_mesh(innermost, outermost, 8, core)
 
 
 def test_points_begin_at_their_own_radii():

@@ -59,6 +59,12 @@ CALLS: list[tuple[Callable[[mf.Result, Path], object], type[Exception], str]] = 
         TypeError,
         "callbacks[0] = LivePlot: expected an object, as LivePlot(…)",
     ),
+    (
+        lambda r, p: mf.simulate(CASE, stop="steady"),
+        TypeError,
+        "stop = 'steady': expected a function of (moment); the case has its conditions in time.stop, such as"
+        " {'time.stop': 'steady'}",
+    ),
     (lambda r, p: mf.simulate(CASE, callbacks=[3]), TypeError, "callbacks[0] = int: expected a function of (moment)"),
     (
         lambda r, p: mf.simulate(CASE, stop=lambda: True),

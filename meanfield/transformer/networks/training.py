@@ -60,7 +60,7 @@ class History:
     test_accuracy: list[float] = field(default_factory=list)
 
 
-@dataclass
+@dataclass(repr=False)
 class Fit:
     """Network in training, after some epochs.
 
@@ -92,6 +92,10 @@ class Fit:
     def epochs(self) -> int:
         """Return the number of completed epochs."""
         return max(len(self.history.test_loss) - 1, 0)
+
+    def __repr__(self) -> str:
+        accuracy = f"accuracy {self.history.test_accuracy[-1]:.4g}" if self.history.test_accuracy else "no measurements"
+        return f"<Fit {self.case.title}: {self.epochs} of {self.case.training.epochs} epochs, {accuracy}>"
 
     def plot(self, figure: Figure | None = None) -> Figure:
         """Draw loss, accuracy, gradient norms and sizes of states during the training.
