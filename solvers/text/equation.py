@@ -43,7 +43,8 @@ def from_text(
     Summands that are linear in their own field, with operators and constant coefficients, form a stiff term. The
     default method is implicit in the stiff term and explicit in the other summands; implicit in all summands if a
     nonlinear one has second derivatives of its own field, as in laplace(u**2) or div(u*grad(u)); and explicit,
-    "symplectic", for wave equations without damping and without t. Derivatives are finite volumes of second order.
+    "symplectic", for wave equations without damping and without t. Derivatives are finite volumes of second order, and
+    laplace in boxes of equal cells of fourth order.
 
     Parameters
     ----------
