@@ -28,7 +28,7 @@ def memory(sizes: tuple[int, int] = SIZES) -> list[Figure]:
             f"peak memory: growth from {few} to {many} cells",
             (large - small) / (many - few),
             "bytes/cell",
-            most=140.0,
+            most=120.0,
         )
     ]
     figures += [Figure(f"memory of the {name}", held, "bytes/cell") for name, held in _bytes_by_object(sizes[0])]
