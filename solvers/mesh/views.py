@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import sys
 from collections.abc import Sequence
+from functools import lru_cache
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -142,6 +143,7 @@ def _draw_part(
     ax.set_title(f"{name}, t = {t[k]:.4g}".removeprefix(", "))
 
 
+@lru_cache(maxsize=1)  # for the frames of a movie
 def cells_of_map(mesh: Mesh) -> NDArray[np.int64]:
     """Return the cell (latitudes, longitudes) of a surface in R³ at each point of a map, from north-west to south-east.
 

@@ -104,6 +104,7 @@ def test_gradient_norms_are_those_of_the_loss():
     case = small("training.precision=float64")
     task = task_of(case)
     before, fit = begin(case, task), begin(case, task)
+    assert repr(fit).startswith(f"<Fit {case.title}: 0 of {case.training.epochs} epochs, accuracy 0")
     train(fit, 1)
     order = np.random.default_rng([0, 0]).permutation(len(task.train))[:64]
     torch.nn.functional.cross_entropy(before.network(task.train.inputs[order]), task.train.labels[order]).backward()
